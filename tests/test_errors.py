@@ -145,3 +145,12 @@ def test_nearest(word: str, expected: str | None) -> None:
 def test_a_column_that_no_string_names_breaks_no_suggestion() -> None:
     error = MissingColumnError(["close"], available=[("BTC", "close"), 5, "clos"])  # type: ignore[list-item]
     assert "did you mean 'clos'?" in str(error)
+
+
+def test_a_message_shows_controls_of_direction_escaped() -> None:
+    class Foreign:
+        def __repr__(self) -> str:
+            return "a\u202eb\nc"
+
+    error = QueryError("na\u2066me", got=Foreign(), expected="a text")
+    assert str(error) == r"na\u2066me: got a\u202eb\nc, expected a text"

@@ -33,6 +33,7 @@ no equal keys; `EmptyAnswerWarning`, a market of the query has no points, and th
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -221,7 +222,7 @@ class QueryError(TidytapeError, ValueError):
     ) -> None:
         if message is None:
             value_text = "left out" if got is None else f"got {shown(got)}"
-            message = f"``{_cut(parameter)}``: {value_text}, expected {expected}"
+            message = f"``{_cut(escaped(parameter))}``: {value_text}, expected {expected}"
             if hint:
                 message += f"; {hint}"
         super().__init__(message)
@@ -263,14 +264,14 @@ class QueryError(TidytapeError, ValueError):
 
 
 def shown(value: object, limit: int = 120) -> str:
-    r"""Return a value as a message quotes it: on one line, and cut if it is long.
+    r"""Return a value as a message quotes it: on one line, with control characters written out, and cut if it is long.
 
     Examples
     --------
     >>> print(shown("a\nb"))
     'a\nb'
     """
-    return _cut(repr(value), limit)
+    return _cut(escaped(repr(value)), limit)
 
 
 def escaped(text: str, *, keep: str = "") -> str:
@@ -286,6 +287,17 @@ def escaped(text: str, *, keep: str = "") -> str:
         letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode("ascii")
         for letter in text
     )
+
+
+def html_text(text: str) -> str:
+    r"""Return a text for an element of HTML, with its control characters written out, those of direction among them.
+
+    Examples
+    --------
+    >>> print(html_text("<a>\u202eb"))
+    &lt;a&gt;\u202eb
+    """
+    return html.escape(escaped(text, keep="\n"), quote=False)
 
 
 def _cut(text: str, limit: int = 120) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from analytics.matrix import cases
 from tidytape.analytics import cross, depth, funding, options, quality
-from tidytape.analytics._series import of_rows
+from tidytape.analytics._series import row_columns
 from tidytape.frames._table import OpenTable
 
 START = datetime(2026, 3, 5, 8, tzinfo=UTC)
@@ -33,7 +33,7 @@ _OF_SESSIONS = {"period_end", "block", "low", "end", "row", "n", "rate"}
 def test_what_tells_rows_of_a_result_apart_is_among_the_defaults(case):
     result = case.call(*case.frames)
     result = result.collect() if isinstance(result, pl.LazyFrame) else result
-    default = {*of_rows(OpenTable.of(result)), "timestamp"}
+    default = {*row_columns(OpenTable.of(result)), "timestamp"}
     # ``days`` of one time and ``expiry``, or tenor, name the same maturity.
     same = {"days"} if default & {"expiry", "tenor"} else set()
     assert set(case.key) - same <= default

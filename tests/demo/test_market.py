@@ -62,7 +62,9 @@ def test_one_day_begins_where_another_ends(days: list[Hidden]) -> None:
     for before, day in pairwise(days):
         for coin in COINS:
             np.testing.assert_array_equal(before.price[coin][-TAIL - 1 :], day.price[coin][: TAIL + 1])
-            assert before.nerves[coin][-1] == pytest.approx(day.nerves[coin][0], abs=1.3)  # or a shock comes
+            assert before.log_volatility[coin][-1] == pytest.approx(
+                day.log_volatility[coin][0], abs=1.3
+            )  # or a shock comes
             assert before.trend[coin][-1] == pytest.approx(day.trend[coin][0])
 
 
@@ -339,4 +341,4 @@ def test_a_day_has_its_seconds(days: list[Hidden]) -> None:
     for coin in COINS:
         assert days[0].price[coin].size == TAIL + SECONDS + 1
         assert days[0].busy[coin].size == days[0].pull[coin].size == SECONDS
-        assert days[0].nerves[coin].size == MINUTES + 1
+        assert days[0].log_volatility[coin].size == MINUTES + 1

@@ -200,7 +200,7 @@ def outside() -> None:
             with pytest.raises(QueryError, match=r"x: .*expected numbers, texts, flags or times in column x"):
                 OpenTable.of(frame, **naming)  # type: ignore[arg-type]
         with pytest.raises(QueryError, match="by: got 'x: "):
-            table.series("x")
+            table.series_columns("x")
         with pytest.raises(QueryError, match="exchange: "):
             OpenTable.of(frame.rename(columns={"x": "exchange"}))
 

@@ -31,7 +31,7 @@ REPORTS = reports(
 )
 
 
-NAMES: dict[str, Any] = {"members": ["exchange"], "series": ["coin"]}
+NAMES: dict[str, Any] = {"members": ["exchange"], "series_columns": ["coin"]}
 
 
 def test_what_was_reported_stands_up_to_its_age(engine: Engine) -> None:

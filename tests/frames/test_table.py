@@ -145,27 +145,27 @@ def test_what_is_missing_or_of_another_kind_is_refused() -> None:
     with pytest.raises(QueryError, match=r"a column 'Total'.*lower case"):
         OpenTable.of(duckdb.sql("SELECT 1 AS Total"))
     with pytest.raises(QueryError, match="without a dot"):
-        OpenTable.of(duckdb.sql('SELECT 1 AS "a.b"')).series("a.b")
+        OpenTable.of(duckdb.sql('SELECT 1 AS "a.b"')).series_columns("a.b")
     with pytest.raises(QueryError, match="a frame of polars"):
         OpenTable.of([1, 2])  # type: ignore[type-var]
 
 
 def test_series_are_the_identity_columns_that_there_are() -> None:
     table = OpenTable.of(pl.DataFrame({"coin": ["BTC"], "x": [1], "exchange": ["A"]}))
-    assert table.series() == ["exchange", "coin"]
-    assert table.series(without=["coin"]) == ["exchange"]
-    assert table.series("x") == ["x"]
+    assert table.series_columns() == ["exchange", "coin"]
+    assert table.series_columns(without=["coin"]) == ["exchange"]
+    assert table.series_columns("x") == ["x"]
     with pytest.raises(QueryError, match="by"):
-        table.series(["x", "x"])
+        table.series_columns(["x", "x"])
     with pytest.raises(MissingColumnError, match="y"):
-        table.series("y")
+        table.series_columns("y")
 
 
 def test_names_with_a_meaning_elsewhere_are_names() -> None:
     frame = pl.DataFrame({"__index_level_0__": [1], "^GSPC": [2], "a.b": [3], "Total": [4]})
     table = OpenTable.of(frame)
     assert table.closed(table.rows).equals(frame)
-    assert table.series("a.b") == ["a.b"]
+    assert table.series_columns("a.b") == ["a.b"]
 
 
 @pytest.mark.parametrize(

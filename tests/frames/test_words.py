@@ -43,7 +43,7 @@ def test_words_of_a_column_that_is_new() -> None:
     frame = pl.DataFrame({"coin": ["ETH", "BTC"]}, schema={"coin": pl.Enum(["ETH", "BTC"])})
     table = OpenTable.of(frame)
     rows = table.rows.with_columns(nw.col("coin").alias("other"), coin=nw.lit("SOL"))
-    closed = table.with_words({"other": "coin", "coin": None}).closed(rows)
+    closed = table.with_text_columns({"other": "coin", "coin": None}).closed(rows)
     assert closed.schema == {"coin": pl.Categorical(), "other": frame.schema["coin"]}
     assert closed["coin"].to_list() == ["SOL", "SOL"]
 

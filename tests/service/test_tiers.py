@@ -110,3 +110,18 @@ def test_the_guide_tells_the_contracts_tiers() -> None:
         sizes = f"{tier.per_minute:,} | {tier.burst:,}"
         row = f"| `{tier.name}` | {history} | {sizes} | {joins} | {types} | {tier.streams} |"
         assert row in guide.splitlines(), row
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[a]\nper_minute = 5\nx = " + "[" * 5000 + "]" * 5000, 3),
+        ("[a]\r\nx = " + "{b = " * 5000 + "1" + "}" * 5000 + "\r\n[b]\r\nper_minute = 5", 2),
+        ("[a]\n# [[[[\nx = '[[['\ny = [\n" + "[" * 5000, 5),
+    ],
+)
+def test_brackets_too_deep_are_an_error_with_their_line(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(
+        QueryError, match=f"a TOML file of tiers: line {line} has brackets within too many others$"
+    ):
+        tiers_of(written(tmp_path, text))

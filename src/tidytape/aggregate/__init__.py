@@ -1,8 +1,8 @@
 """Raw events to points, one module per data type. Pure frame to frame, on any engine Narwhals knows.
 
 Every function takes a native frame (polars, pandas, pyarrow, DuckDB, …), eager or lazy, and gives back the same kind.
-Times are int64 epoch nanoseconds, as the lake stores them, or have a zone, as a client returns them; results have the
-frame's kind. A time of the frame without a zone is a QueryError.
+Times are int64 epoch nanoseconds, as the lake stores them, or times with a zone, as a client returns them; times of
+results have the same type. A frame whose times have no zone is a QueryError.
 
 Examples
 --------

@@ -1,12 +1,12 @@
-"""Book events to validity runs, to books at instants, and to heatmaps of price blocks.
+"""Book events to runs, to books at instants, and to heatmaps of price blocks.
 
-A book is a table of runs: which size rested at which price, from when until when. A run begins when an event names a
-price. It ends at the next event that names the price, or at the next snapshot, which ends every run. The book at an
-instant is then a filter, and books at many instants are one join. No function replays events.
+A book is a table of runs: a run says which size rested at which price, from when until when. It begins at an event with
+the price, and ends at the next event with the price, or at the next snapshot, which ends every run. So the book at an
+instant is a filter, and books at many instants are one join. No function replays events.
 
-Events are put in the order of their update ids, because a snapshot and the updates around it may be timed by different
-clocks. A run's times follow that order: an update takes effect no earlier than the updates before it, and a snapshot no
-later than the update that follows it, whatever their own times say.
+Events are put in the order of their update ids, because the times of a snapshot and of the updates around it may come
+from different clocks. The times of a run follow that order: an update takes effect no earlier than the updates before
+it, and a snapshot no later than the update after it, whatever their own times are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVENTS: Final = (
     *MARKET,
     *("timestamp", "last_id", "is_snapshot", "side", "price", "size", "sequence"),
 )
-"""Columns of the lake's book events that a book is rebuilt from."""
+"""Columns of the lake's book events that books are computed from."""
 
 RUNS: Final = (*MARKET, "side", "price", "since_id", "until_id", "since", "until", "size")
 """Columns of runs."""
@@ -47,7 +47,7 @@ _BOUNDS: Final = {"timestamp": ("since", "until"), "last_id": ("since_id", "unti
 
 @tabular(EVENTS, new_times=dict.fromkeys(("since", "until"), "timestamp"), in_parts=True)
 def book_runs(events: Rows, /) -> Rows:
-    """Runs of each price level: the size that rested there, from one event until the next.
+    """Runs of each price level: the size that rested there from one event until the next.
 
     Parameters
     ----------
@@ -60,20 +60,20 @@ def book_runs(events: Rows, /) -> Rows:
     -------
     frame, one row per market, side, price and run; of the same kind as ``events``
         - ``exchange``, ``raw_symbol``, ``side``, ``price`` [quote per coin]
-        - ``since_id``, ``until_id`` : int64, update ids the run holds from (included) and until (excluded). Null where
-          the market has no ids.
-        - ``since``, ``until`` : the same as times, as in ``events``.
-        - ``size`` : float64, above 0; null where it is not known. [coin]
+        - ``since_id``, ``until_id`` : int64, the update ids from which (included) to which (excluded) the run holds.
+          Null if the market has no ids.
+        - ``since``, ``until`` : the same as times, of the type in ``events``.
+        - ``size`` : float64, above 0; null if it is unknown. [coin]
 
-        ``until`` and ``until_id`` are null while nothing has ended the run. Sorted by (exchange, raw_symbol, side,
-        price, since, since_id) where the engine keeps order.
+        ``until`` and ``until_id`` are null while the run has not ended. Sorted by (exchange, raw_symbol, side, price,
+        since, since_id) where the engine keeps order.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``events`` is no frame.
+        If ``events`` is not a frame.
 
     See Also
     --------
@@ -81,12 +81,12 @@ def book_runs(events: Rows, /) -> Rows:
 
     Notes
     -----
-    - The order is that of (last_id, snapshots after updates). So an update counts after a snapshot when its last id
-      is above the snapshot's, also one that arrived before the snapshot and straddles it, and not otherwise.
-      Markets of which any event has no id are ordered by (timestamp, sequence).
-    - A snapshot is all rows that share its id, or its timestamp where there are no ids.
-    - Nothing is known before the first snapshot. A book that crosses is kept as it is.
-    - ``until`` equals ``since`` where two events bear the same time: such a run is seen by ids alone.
+    - Events are ordered by ``last_id``, and a snapshot comes after the update with the same id. So an update comes
+      after a snapshot exactly if its last id is above the snapshot's, also if the update arrived first and its ids
+      straddle the snapshot. If any event of a market has no id, its events are ordered by (timestamp, sequence).
+    - A snapshot consists of all rows with its id, or without ids, with its timestamp.
+    - Before the first snapshot the book is unknown. A crossed book is not changed.
+    - ``until`` equals ``since`` if two events have the same time: only ids find such a run.
 
     References
     ----------
@@ -117,7 +117,7 @@ def book_runs(events: Rows, /) -> Rows:
 def book_at(
     runs: IntoFrameT, instants: IntoFrameT, /, *, by: Literal["timestamp", "last_id"] = "timestamp"
 ) -> IntoFrameT:
-    """Books at instants, each a time or an update id.
+    """Books at instants, which are times or update ids.
 
     Parameters
     ----------
@@ -127,21 +127,21 @@ def book_at(
         ``exchange``, ``raw_symbol`` and ``timestamp`` int64 [ns since the epoch] or with a zone, or ``last_id`` int64.
         Other columns are kept.
     by : {"timestamp", "last_id"}
-        Whether ``instants`` are times or update ids. The event of that time or id is in the book.
+        Whether ``instants`` are times or update ids. A book includes the event of its time or id.
 
     Returns
     -------
     frame, one row per row of ``instants``, side and price with a size; of the same kind
-        The columns of ``instants``, and ``side``, ``price`` [quote per coin], ``size`` [coin]. In no order: these are
-        many rows, and sorting them takes longer than finding them. An instant before the first snapshot has no rows;
-        one after the last event has the last book known.
+        The columns of ``instants``, and ``side``, ``price`` [quote per coin], ``size`` [coin]. The rows have no order,
+        because sorting so many rows would take longer than finding them. An instant before the first snapshot has no
+        rows; an instant after the last event has the last known book.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``by`` is neither, or an argument that should be a frame is not.
+        If ``by`` is not as listed, or an argument is not a frame.
 
     References
     ----------
@@ -162,17 +162,19 @@ def book_at(
     table = OpenTable.of(
         runs, (*MARKET, "side", "price", *_BOUNDS[by], "size"), times=_BOUNDS[by] if is_of_times else ()
     )
-    moments = OpenTable.of(instants, (*MARKET, by), times=[by] if is_of_times else (), parameter="instants")
-    return moments.closed(at(table.rows, moments.rows, by=by), in_parts=True)
+    instant_table = OpenTable.of(
+        instants, (*MARKET, by), times=[by] if is_of_times else (), parameter="instants"
+    )
+    return instant_table.closed(at(table.rows, instant_table.rows, by=by), in_parts=True)
 
 
 def timed(events: Rows) -> Rows:
-    """Return the events with ``place``, ``since`` and ``epoch``, the place of the snapshot they change.
+    """Add ``place``, ``since``, and ``epoch``, the place of the snapshot that an event belongs to.
 
-    The place of an event is its id, or its time where the market has no ids.
+    The place of an event is its id, or its time if the market has no ids.
     """
     timestamp, snapshot, has_ids = nw.col("timestamp"), nw.col("is_snapshot"), nw.col("has_ids")
-    placed = (
+    ordered_events = (
         events.select(*EVENTS)
         .with_columns(has_ids=~nw.col("last_id").is_null().any().over(*MARKET))
         .with_columns(
@@ -187,14 +189,15 @@ def timed(events: Rows) -> Rows:
         )
         .with_columns(
             epoch=nw.col("epoch").cum_max().over(*MARKET, order_by=_ORDER),
-            # For a snapshot, the update that has its id counts as following: the snapshot is the book at that update.
+            # For a snapshot, the update with the same id counts as following, because the snapshot is the book after
+            # it.
             following=nw.col("following")
             .cum_min(reverse=True)
             .over(*MARKET, order_by=("place", "is_update")),
         )
     )
     earliest = nw.when(snapshot).then(nw.min_horizontal("timestamp", "following")).otherwise(timestamp)
-    return placed.with_columns(since=earliest).with_columns(
+    return ordered_events.with_columns(since=earliest).with_columns(
         since=nw.col("since").cum_max().over(*MARKET, order_by=_ORDER)
     )
 
@@ -219,7 +222,7 @@ def runs_of(events: Rows) -> Rows:
             )
         )
         .filter(
-            (nw.col("size") > 0) | nw.col("size").is_null(),  # null: something may rest there
+            (nw.col("size") > 0) | nw.col("size").is_null(),  # a null size may be above 0
             nw.col("until_place") > nw.col("place"),
         )
         .join(places, left_on=[*MARKET, "until_place"], right_on=[*MARKET, "place"], how="left")
@@ -232,12 +235,15 @@ def runs_of(events: Rows) -> Rows:
 
 
 def at(runs: Rows, instants: Rows, *, by: Literal["timestamp", "last_id"]) -> Rows:
-    """Return the rows of ``instants``, each with every price that has a size then, in any order."""
+    """Return the rows of ``instants``, each repeated for every price with a size at that instant, in any order."""
     since, until = _BOUNDS[by]
-    ended = runs.select(*MARKET, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)})
-    # First join on the range alone: engines sort for that. With the market as a key they would compare all its pairs.
+    bounded_runs = runs.select(
+        *MARKET, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)}
+    )
+    # First join on the range only, which engines do by sorting. With the market as a key they would compare all pairs
+    # within a market.
     books = (
-        ended.join(instants.select(nw.col(by).alias("__instant")).unique(), how="cross")
+        bounded_runs.join(instants.select(nw.col(by).alias("__instant")).unique(), how="cross")
         .filter(nw.col(since) <= nw.col("__instant"), nw.col("__instant") < nw.col(until))
         .select(*MARKET, nw.col("__instant").alias(by), "side", "price", "size")
     )
@@ -260,11 +266,11 @@ def book_heatmap(
     in_quote: bool = False,
     last: int | None = None,
 ) -> Rows:
-    """Resting size per block of price, side and interval, as the book stood when the interval ended.
+    """Resting size per price block, side and interval, in the book at the end of the interval.
 
     A block holds the prices in ``[price, price + block_size)``. Blocks are integer multiples of the block size, decided
-    on exact decimals; one around the mid can have bids and asks. A block without size does not appear. Where one of its
-    sizes is unknown (null), the size of the block is null.
+    on exact decimals; a block around the mid can have bids and asks. A block without size does not appear. If a size in
+    a block is unknown (null), the size of the block is null.
 
     Parameters
     ----------
@@ -276,15 +282,15 @@ def book_heatmap(
     block_size : Decimal, int, float or str, > 0
         Height of a block. [quote per coin]
     max_depth : int, >= 1, optional
-        Keep so many blocks per side, those closest to the other side; all of them by default.
+        Keep this many blocks per side, those closest to the other side; by default all.
     max_age : timedelta, >= 0
-        How long a book is believed after the market's last event. An interval at whose end it is older has no rows:
-        the recording may have stopped.
+        How long a book counts after the market's last event. If it is older at the end of an interval, the interval has
+        no rows, because the recording may have stopped.
     in_quote : bool
-        Add ``quote_size``, the size in terms of the quote, each order at its own price.
+        Add ``quote_size``, the size in the quote, with each order at its own price.
     last : int, optional
-        Time of the last event of all, if ``events`` stop at an earlier time. Then only the interval that holds this
-        time is in progress. [ns since the epoch]
+        Time of the last event of the market, if ``events`` end earlier. Then only the interval that contains this time
+        is in progress. [ns since the epoch]
 
     Returns
     -------
@@ -303,8 +309,8 @@ def book_heatmap(
 
     Notes
     -----
-    An event at the very end of an interval belongs to the next. An interval that ends before the first snapshot has no
-    rows. The interval of a market's last event is in progress, and is returned as it stands, however old.
+    An event exactly at the end of an interval belongs to the next. An interval that ends before the first snapshot has
+    no rows. The interval of a market's last event is in progress: it has the book at the last event, however old.
 
     References
     ----------
@@ -334,14 +340,14 @@ def book_heatmap(
     _require_depth(max_depth)
     if max_age < timedelta():
         raise QueryError("max_age", got=max_age, expected="a timedelta, not below 0")
-    placed = timed(events)
-    # Most runs begin and end within one interval: no book at the end of an interval holds them, so drop them early.
-    lasting = runs_of(placed).filter(
+    ordered_events = timed(events)
+    # Most runs begin and end within one interval. No book at the end of an interval contains them, so drop them early.
+    lasting = runs_of(ordered_events).filter(
         nw.col("until").is_null()
         | (bucket_start(nw.col("since"), length) < bucket_start(nw.col("until"), length))
     )
     sizes = ("size", "quote_size") if in_quote else ("size",)
-    rows = at(lasting, _ends(placed, length, max_age, last), by="timestamp")
+    rows = at(lasting, _ends(ordered_events, length, max_age, last), by="timestamp")
     return (
         _in_blocks(rows.with_columns(quote_size=nw.col("size") * nw.col("price")), grid, sizes, max_depth)
         .select(*_KEY, "price", *sizes)
@@ -365,12 +371,12 @@ def book_of(
     max_depth: int | None = None,
     in_progress: int | None = None,
 ) -> Rows:
-    """Resting size per block of price, side and interval, made of the books at the ends of minutes.
+    """Resting size per price block, side and interval, from the books at the ends of minutes.
 
     Parameters
     ----------
     minutes : frame, n rows, in any order
-        From `book_heatmap` with ``interval="1m"`` and ``in_quote=True``, of all blocks, of a size that divides this
+        From `book_heatmap` with ``interval="1m"``, ``in_quote=True``, all blocks, and a block size that divides this
         one.
     interval : str
         Name or alias of an interval.
@@ -379,9 +385,9 @@ def book_of(
     amount : {"coin", "quote"}
         What ``size`` counts.
     max_depth : int, >= 1, optional
-        Keep so many blocks per side, those closest to the other side; all of them by default.
+        Keep this many blocks per side, those closest to the other side; by default all.
     in_progress : int, optional
-        Time of the market's last event: the interval it lies in is returned as it stands then. [ns since the epoch]
+        Time of the market's last event. The interval that contains it has the book at that time. [ns since the epoch]
 
     Returns
     -------
@@ -423,7 +429,7 @@ def book_of(
 
 
 def _in_blocks(rows: Rows, grid: Grid, sizes: Sequence[str], max_depth: int | None) -> Rows:
-    """Return the sums of sizes per market, ``start``, side and block; with ``max_depth``, of the closest blocks."""
+    """Return the sums of sizes per market, ``start``, side and block; only the ``max_depth`` closest blocks."""
     blocks = (
         rows.with_columns(row=grid.row(nw.col("price")))
         .pipe(exact.in_parts, *sizes)
@@ -451,7 +457,7 @@ def _require_depth(max_depth: int | None) -> None:
 
 
 def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None) -> Rows:
-    """Return the intervals whose book is known, with their ``start``; ``timestamp`` is their last instant."""
+    """Return the intervals with a known book: their ``start``, and their last instant as ``timestamp``."""
     step = interval.seconds * SECOND
     age = min(max_age // timedelta(microseconds=1) * 1_000, 2**62)
     busy = (
@@ -461,15 +467,17 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
         .with_columns(next_start=nw.col("start").shift(-1).over(*MARKET, order_by="start"))
     )
     if last is not None:
-        later = bucket_start(nw.lit(last, nw.Int64), interval)
+        last_start = bucket_start(nw.lit(last, nw.Int64), interval)
         busy = busy.with_columns(
-            next_start=nw.coalesce(nw.col("next_start"), nw.when(later > nw.col("start")).then(later))
+            next_start=nw.coalesce(
+                nw.col("next_start"), nw.when(last_start > nw.col("start")).then(last_start)
+            )
         )
-    # An interval with events is busy. The quiet intervals after it keep its last book, until the next busy interval or
+    # An interval with events is busy. The quiet intervals after it have its last book, until the next busy interval or
     # until the book is too old. After the last busy interval the book is unknown.
-    start, following = nw.col("start"), nw.col("next_start")
-    intervals = nw.min_horizontal(following - start, nw.col("since") - start + age) // step
-    lasting = nw.when(~following.is_null()).then(intervals - 1).otherwise(0)
+    start, next_start = nw.col("start"), nw.col("next_start")
+    intervals = nw.min_horizontal(next_start - start, nw.col("since") - start + age) // step
+    lasting = nw.when(~next_start.is_null()).then(intervals - 1).otherwise(0)
     quiet = spread(busy.with_columns(first=nw.lit(0), last=lasting), "first", "last", name="number", digits=6)
     return quiet.select(*MARKET, start=start + nw.col("number") * step).with_columns(
         timestamp=nw.col("start") + (step - 1)

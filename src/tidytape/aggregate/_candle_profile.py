@@ -1,4 +1,4 @@
-"""Candles to a volume profile, by a rule that says where in its range a candle traded."""
+"""Candles to a volume profile, by a rule that says at which prices a candle traded."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tidytape.frames._times import bucket_start
 from tidytape.times import interval_of
 
 PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
-"""The prices that each rule of spreading needs."""
+"""The prices of a candle that each rule needs."""
 
 _SIDES: Final = {Side.BUY: "buy_volume", Side.SELL: "sell_volume"}
 _ROW: Final = "__row"
-_PLACED: Final = "__is_placed"
+_HAS_PRICES: Final = "__has_prices"
 _AT_ONCE: Final = 2**17
-"""About the number of candles that polars spreads at the same time."""
+"""About how many candles polars spreads at the same time."""
 _MOST_ROWS: Final = 2**26
-"""Most price rows of that many candles; they take about 6 GB."""
+"""How many price rows these candles may have together; so many take about 6 GB."""
 _RESULTS: Final = ("price", *_SIDES.values(), "volume", "block_size", "spreading")
 
 
@@ -40,44 +40,43 @@ def candle_profile(
     block_size: Decimal | float | str,
     spreading: Literal["close", "uniform"],
 ) -> IntoFrameT:
-    r"""Volume per interval and price row, made of candles: where no trades are at hand.
+    r"""Volume per interval and price row from candles, if no trades are available.
 
-    A candle does not tell at which of its prices it traded, so a rule must. ``"close"`` puts all of its volume on the
-    row of its close. ``"uniform"`` spreads it evenly over its range: row :math:`i` of height :math:`s` is given
+    A candle does not tell at which of its prices it traded, so a rule must. ``"close"`` puts its volume into the row of
+    its close. ``"uniform"`` spreads its volume evenly over its range: row :math:`i` of height :math:`s` gets
 
     .. math:: v_i = V \, \frac{\min(H, (i + 1) s) - \max(L, i s)}{H - L},
        \qquad \lfloor L / s \rfloor \le i \le \lfloor H / s \rfloor,
 
-    of the volume V of a candle from L to H, and the row of L = H all of it.
+    of the volume V of a candle with low L and high H. If L = H, its row gets all of V.
 
     Parameters
     ----------
     candles : frame, n rows, in any order
-        ``timestamp`` int64 [ns since the epoch] or with a zone, ``volume`` [coin, or USD if so asked], and ``close``,
-        or ``low`` and ``high`` [quote per coin]. With ``side`` (schema TRADE_AGG, ``client.candles(by_side=True)``)
-        the sides are told apart.
+        ``timestamp`` int64 [ns since the epoch] or with a zone, ``volume`` [coin; USD if fetched in USD], and
+        ``close``, or ``low`` and ``high`` [quote per coin]. With ``side`` (schema TRADE_AGG,
+        ``client.candles(by_side=True)``) the result has the volume of each side.
     interval : str
         Name or alias of an interval, no shorter than the candles', e.g. ``"1d"``. Buckets are aligned to the Unix epoch
         in UTC, weeks to Monday.
     block_size : Decimal, int, float or str, > 0
         Height s of a row. Rows are integer multiples of it, decided on exact decimals. [quote per coin]
     spreading : {"close", "uniform"}
-        The rule. They make other profiles, so there is no default.
+        The rule. The two rules give different profiles, so there is no default.
 
     Returns
     -------
     frame, one row per series, bucket and price row with volume; of the same kind as ``candles``
-        The identity columns that there are but for ``side``, and
+        The identity columns of the frame except ``side``, and
 
         - ``timestamp`` : time, start of the bucket.
-        - ``amount_unit``, if the candles have it; candles of another unit make a profile of their own.
+        - ``amount_unit``, if the candles have it; candles with different units get separate profiles.
         - ``block_size`` : float64, height of a row. [quote per coin]
-        - ``price`` : float64, low edge of the row; null in the row of the candles without usable prices. [quote per
-          coin]
-        - ``buy_volume``, ``sell_volume`` : float64, of candles by side alone; null as ``volume``. [as ``volume``]
-        - ``volume`` : float64, the sum of both, or the volume; null where a candle of the row has no finite volume or
-          a side that is neither BUY nor SELL. [as in ``candles``]
-        - ``spreading`` : str, the rule: it marks the profile as one of candles.
+        - ``price`` : float64, low edge of the row; null in the row for candles without usable prices. [quote per coin]
+        - ``buy_volume``, ``sell_volume`` : float64, only for candles by side; null if ``volume`` is. [as ``volume``]
+        - ``volume`` : float64, null if a candle of the row has no finite volume, or a side that is neither BUY nor
+          SELL. [as in ``candles``]
+        - ``spreading`` : str, the rule, which marks the profile as one from candles.
 
         Sorted by series, timestamp and price where the engine keeps order.
 
@@ -86,22 +85,21 @@ def candle_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval or the rule is unknown, a time has no zone, numbers are no numbers, or the block size is no
-        positive number, or so small that a candle of an eager frame has more than 2**20 rows, or all have more than
-        memory has room for.
+        If the interval or the rule is unknown, a time has no zone, a column of numbers has other values, or the block
+        size is not a positive number, or so small that a candle of an eager frame has more than 2**20 rows, or that the
+        rows of all candles do not fit into memory.
 
     See Also
     --------
-    candle_tpo : A market profile of candles.
+    candle_tpo : A market profile from candles.
 
     Notes
     -----
-    Volume is kept: the rows of a bucket add up to its candles to 1e-12. Sums do not depend on the order of the candles.
-    A candle that ends on the edge of a row gives the row above nothing. A candle of volume zero adds nothing. A candle
-    whose volume is not known makes the rows that it reaches null: the row of its close, or those of its range. A candle
-    without the finite prices that the rule needs, or with a low above its high, is counted in a row whose price is
-    null, so that a value area of such a profile is null, too. The query of a lazy frame fails where a candle has more
-    than 2**20 rows.
+    The rows of a bucket add up to the volume of its candles, to 1e-12. Sums do not depend on the order of the candles.
+    A candle that ends on the edge of a row adds nothing to the row above. A candle with volume zero adds nothing. A
+    candle with an unknown volume makes its rows null: the row of its close, or all rows of its range. If a candle lacks
+    the finite prices that the rule needs, or its low is above its high, it counts in a row with a null price; a value
+    area of such a profile is null, too. The query of a lazy frame fails if a candle has more than 2**20 rows.
 
     References
     ----------
@@ -123,7 +121,7 @@ def candle_profile(
     table = OpenTable.of(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
     if spreading == "uniform" and table.is_eager:
         _require_room(table.rows, grid)
-    keys = table.series(None, without=["side", "timestamp", *_RESULTS])
+    keys = table.series_columns(None, without=["side", "timestamp", *_RESULTS])
     groups = [name for name in keys if name != "interval"]
     unit = ["amount_unit"] if "amount_unit" in table.names else []
     rows = table.rows.filter(~nw.col("timestamp").is_null())
@@ -139,7 +137,7 @@ def candle_profile(
 
 
 def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, spreading: str) -> Rows:
-    """Return the volume of candles per group, bucket and price row: the core of `candle_profile`.
+    """Return the volume of candles per group, bucket and price row; the core of `candle_profile`.
 
     Parameters
     ----------
@@ -157,7 +155,7 @@ def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, sp
     Returns
     -------
     frame, one row per group, bucket and price row
-        ``groups``, the start of the bucket, ``price``, ``volume``, and of candles by side ``buy_volume`` and
+        ``groups``, the start of the bucket, ``price``, ``volume``, and for candles by side ``buy_volume`` and
         ``sell_volume``.
     """
     prices = PRICES[spreading]
@@ -169,10 +167,11 @@ def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, sp
             *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
             nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
             *prices,
-            has_prices(grid, *prices).alias(_PLACED),
+            has_prices(grid, *prices).alias(_HAS_PRICES),
         )
-        # A candle without usable prices goes to row 0. Grouping by _PLACED keeps it apart from candles that lie there.
-        .with_columns(nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices)
+        # A candle without usable prices goes to row 0. Grouping by `_HAS_PRICES` keeps it apart from candles that lie
+        # there.
+        .with_columns(nw.when(_HAS_PRICES).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices)
     )
     at_close = rows.with_columns(grid.row(nw.col(prices[-1])).alias(_ROW))
     rows = _spread(rows, grid) if spreading == "uniform" else at_close
@@ -183,23 +182,23 @@ def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, sp
         rows = rows.with_columns(nw.when(has_side).then(nw.col("volume")).alias("volume"))
     rows = exact.in_parts(rows, "volume")
     for side, name in sides.items():
-        # A candle of an unknown side, whose volume is null by now, makes both sides null.
+        # A candle with an unknown side, whose volume is null by now, makes the volumes of both sides null.
         is_other = nw.col("side").is_in([str(other) for other in sides if other is not side])
         rows = rows.with_columns(exact.where(~is_other.fill_null(value=False), "volume", name))
     volumes = list(sides.values()) or ["volume"]
     levels = (
-        rows.group_by(*groups, BUCKET, _PLACED, _ROW)
+        rows.group_by(*groups, BUCKET, _HAS_PRICES, _ROW)
         .agg(exact.summed(*volumes))
         .with_columns(exact.total(name) for name in volumes)
     )
     if by_side:
         levels = levels.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
-    price = nw.when(_PLACED).then(grid.price(nw.col(_ROW))).alias("price")
+    price = nw.when(_HAS_PRICES).then(grid.price(nw.col(_ROW))).alias("price")
     return levels.select(*groups, BUCKET, price, *dict.fromkeys([*volumes, "volume"]))
 
 
 def has_prices(grid: Grid, *prices: str) -> nw.Expr:
-    """Return whether a candle has these prices and they are possible: finite, on the grid, a low not above its high."""
+    """Return whether a candle has possible prices: finite, within reach of the grid, and a low not above its high."""
     conditions = [nw.col(name).abs() <= grid.furthest for name in prices]
     if "low" in prices:
         conditions.append(nw.col("low") <= nw.col("high"))
@@ -208,20 +207,18 @@ def has_prices(grid: Grid, *prices: str) -> nw.Expr:
 
 def _require_room(candles: Rows, grid: Grid) -> None:
     """Raise QueryError if the block size cuts candles into more rows than `spread` can number, or memory can hold."""
-    row, placed = grid.row, candles.filter(has_prices(grid, "low", "high"))
-    rows = placed.select(rows=row(nw.col("high")) - row(nw.col("low")) + 1).collect("polars")["rows"]
+    priced = candles.filter(has_prices(grid, "low", "high"))
+    lengths = grid.row(nw.col("high")) - grid.row(nw.col("low")) + 1
+    rows = priced.select(rows=lengths).collect("polars")["rows"]
     if not len(rows):
         return
-    most, at_once = int(rows.max()), int(rows.mean() * min(len(rows), _AT_ONCE))
-    if most > MOST_NUMBERS or at_once > _MOST_ROWS:
-        expected = (
-            f"a size that cuts each candle into at most {MOST_NUMBERS:,} rows, and fewer if many are so long"
-        )
+    longest, rows_in_memory = int(rows.max()), int(rows.mean() * min(len(rows), _AT_ONCE))
+    if longest > MOST_NUMBERS or rows_in_memory > _MOST_ROWS:
         raise QueryError(
             "block_size",
             got=str(grid.size),
-            expected=expected,
-            hint=f"one has {most:,}, and the mean is {rows.mean():,.0f}",
+            expected=f"a size that cuts each candle into at most {MOST_NUMBERS:,} rows, and fewer if many are so long",
+            hint=f"one candle has {longest:,} rows, and the mean is {rows.mean():,.0f} rows",
         )
 
 
@@ -231,12 +228,13 @@ def _spread(candles: Rows, grid: Grid) -> Rows:
     rows = spread(
         candles.with_columns(__first=grid.row(low), __last=grid.row(high)), "__first", "__last", name=_ROW
     )
-    within = nw.min_horizontal(high, grid.price(row + 1)) - nw.max_horizontal(low, grid.price(row))
+    overlap = nw.min_horizontal(high, grid.price(row + 1)) - nw.max_horizontal(low, grid.price(row))
     # Of up to three candles polars keeps a repeated value once, and would multiply by its rounded reciprocal: adding
     # a zero per row makes it a column.
     length = high - low + row * 0.0
-    share = nw.when(high > low).then(within / length).otherwise(1.0)
-    # The row above a candle that ends on its edge gets nothing, whatever the volume is.
+    share = nw.when(high > low).then(overlap / length).otherwise(1.0)
+    # A candle that ends on the low edge of a row has no share of that row, so an unknown volume must not make that row
+    # null.
     return (
         rows.with_columns(share.alias("__share"))
         .filter(nw.col("__share") > 0)

@@ -1,4 +1,4 @@
-"""Candles to a market profile: their highs and lows say which price rows a time block touched."""
+"""Candles to a market profile: highs and lows say which price rows a time block touched."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import BUCKET, MARKET
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
-from tidytape.frames._units import AMOUNT_UNIT, of_one
+from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.schema import schema_of
 from tidytape.times import MINUTE, SECOND, interval_of
 
@@ -35,7 +35,7 @@ _NEEDED: Final = ("open", "high", "low", "close", "volume")
 _NAMES: Final = ("normalized_symbol", "coin", "category", "amount_unit")
 _LOST: Final = "__is_lost"
 _TELLING: Final = 3
-"""Fewest candles whose distance in time says how long they are; two may lie far apart because trades are rare."""
+"""How many candles it takes to infer their length from their distance: two may lie far apart if trades are rare."""
 
 
 def candle_tpo(
@@ -49,57 +49,58 @@ def candle_tpo(
     spreading: Literal["close", "uniform"] = "uniform",
     now: int | None = None,
 ) -> IntoFrameT:
-    r"""Market profile (TPO) of each market, made of candles: where no trades are at hand.
+    r"""Market profile (TPO) of each market from candles, if no trades are available.
 
     A time block touches every row between its lowest and its highest price, traded on or not, as in
-    `tidytape.aggregate.tpo`. Candles say both, so the touches, the point of control, the value area and the initial
-    balance are those of the trades that the candles were made of. Only the volume of a row is approximated: a candle
-    does not tell at which of its prices it traded, and ``spreading`` says how its volume is spread.
+    `tidytape.aggregate.tpo`. Candles have both prices, so the touches, the point of control, the value area and the
+    initial balance equal those of the trades. Only the volume of a row is an approximation: a candle does not tell at
+    which of its prices it traded, so ``spreading`` says how to spread its volume.
 
     Parameters
     ----------
     candles : frame, n rows, in any order
-        ``timestamp`` int64 [ns since the epoch] or with a zone, ``open``, ``high``, ``low``, ``close`` [quote per
-        coin] and ``volume``. Candles are no longer than a time block: minutes serve every ``block_minutes``. With
-        ``side``, as of ``client.candles(by_side=True)``, the volumes of both sides are told apart.
+        ``timestamp`` int64 [ns since the epoch] or with a zone, ``open``, ``high``, ``low``, ``close`` [quote per coin]
+        and ``volume``. Candles must not be longer than a time block; minute candles fit every ``block_minutes``. With
+        ``side``, as from ``client.candles(by_side=True)``, the result has the volume of each side.
     block_size : Decimal, int, float or str, > 0
         Height of a row. [quote per coin]
     interval : str
-        Length of a session, unless ``session`` says so.
+        Length of a session, unless ``session`` is given.
     session : str, optional
         ``"daily"``, ``"weekly"`` (from Monday) or ``"monthly"`` (calendar months), from 00:00 UTC.
     block_minutes : {30, 5, 60, 240}
         Length of a time block. The last one of a session ends with it. [min]
     spreading : {"uniform", "close"}
-        Where a candle's volume lies: spread evenly over its range, or on the row of its close; see
+        How the volume of a candle is spread: evenly over its range, or all on the row of its close; see
         `tidytape.aggregate.candle_profile`.
     now : int, optional
-        As of `tidytape.aggregate.tpo`. [ns]
+        As in `tidytape.aggregate.tpo`. [ns]
 
     Returns
     -------
     frame, one row per market, session and price row touched; of the same kind as ``candles``
-        The columns of schema TPO_AGG, as of ``client.tpo``, but for ``is_final`` and for those of identity that the
-        candles lack; ``buy_volume`` and ``sell_volume`` only of candles by side. And ``spreading`` : str, the rule: it
-        marks the profile as one of candles. Sorted by (exchange, raw_symbol, timestamp, price).
+        The columns of schema TPO_AGG, as in ``client.tpo``, without ``is_final`` and the identity columns that the
+        candles lack; ``buy_volume`` and ``sell_volume`` only for candles by side. And ``spreading`` : str, the rule,
+        which marks the profile as one from candles. Sorted by (exchange, raw_symbol, timestamp, price).
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not one of those listed; if candles are longer than a time block, as their column ``interval``
-        says, or without it the time between them; or if ``candles`` is a frame of DuckDB or Spark, which the lists of
-        blocks are not made in. Of a lazy frame of polars the lengths are not looked at: longer candles count as lost.
+        If an argument is not one of those listed; if candles are longer than a time block, by their column
+        ``interval``, or without it by the time between them; or if ``candles`` is a frame of DuckDB or Spark, which
+        cannot make the lists of blocks. The lengths in a lazy polars frame are not checked: longer candles count as
+        lost.
 
     See Also
     --------
-    candle_profile : A volume profile of candles.
+    candle_profile : A volume profile from candles.
 
     Notes
     -----
     A candle without a finite low and high, with a low above its high, or with a close outside of them is lost: it
-    touches nothing, and where it has volume, every volume of its session is null.
+    touches no row, and if it has volume, every volume of its session is null.
 
     References
     ----------
@@ -128,7 +129,9 @@ def candle_tpo(
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
         nw.lit("").alias(name) for name in MARKET if name not in table.names
     )
-    rows = of_one(replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles").rows
+    rows = require_one_unit(
+        replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles"
+    ).rows
     rows = _with_lost(rows, cut)
     pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
     traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))
@@ -139,15 +142,16 @@ def candle_tpo(
         levels = levels.join(
             rows.group_by(*MARKET).agg(nw.col(name).min() for name in names), on=[*MARKET], how="left"
         )
-    without = {name for name in MARKET if name not in table.names}
+    dropped_columns = {name for name in MARKET if name not in table.names}
     if "side" not in table.names:
-        without |= {*SIDES}
-    known = {*levels.collect_schema().names(), "interval", "block_size"} - without
+        dropped_columns |= {*SIDES}
+    present = {*levels.collect_schema().names(), "interval", "block_size"} - dropped_columns
     levels = levels.with_columns(
         interval=nw.lit(interval_of(interval).alias), block_size=nw.lit(float(cut.grid.size))
     )
     result = levels.sort(*PROFILE, "price").select(
-        *(name for name in schema_of("TPO_AGG").names if name in known), nw.lit(spreading).alias("spreading")
+        *(name for name in schema_of("TPO_AGG").names if name in present),
+        nw.lit(spreading).alias("spreading"),
     )
     return table.closed(result, times=NEW_TIMES)
 
@@ -159,32 +163,32 @@ def _require_short(table: OpenTable[Any], cut: Cut) -> None:
         return
     if "interval" in table.names:
         longest = frame.select(length_of(nw.col("interval")).max()).item()
-        says = "column interval says so"
+        reason = "column interval says so"
     else:
         market = [name for name in MARKET if name in table.names]
         times = frame.select(*market, "timestamp").drop_nulls().unique().sort(*market, "timestamp")
-        apart = nw.col("timestamp").diff()
-        apart = apart.over(*market) if market else apart
-        longest = times.select(apart.min()).item() if len(times) >= _TELLING else None
-        says = "they are at least so far apart; a column interval, such as '1m', says how long they are"
-    most = cut.piece.seconds * SECOND
-    if longest is not None and longest > most:
+        distance = nw.col("timestamp").diff()
+        distance = distance.over(*market) if market else distance
+        longest = times.select(distance.min()).item() if len(times) >= _TELLING else None
+        reason = "they are at least so far apart; a column interval, such as '1m', says how long they are"
+    longest_allowed = cut.piece.seconds * SECOND
+    if longest is not None and longest > longest_allowed:
         raise QueryError(
             "block_minutes",
-            got=f"{most // MINUTE} with candles of {longest // MINUTE} minutes",
+            got=f"{longest_allowed // MINUTE} with candles of {longest // MINUTE} minutes",
             expected="candles no longer than a time block",
-            hint=f"{says}; fetch candles of a shorter interval{_or_longer(longest)}",
+            hint=f"{reason}; fetch candles of a shorter interval{_or_longer(longest)}",
         )
 
 
 def _or_longer(length: int) -> str:
-    """Return a hint to the shortest time block that is as long as a candle; an empty text if there is none."""
-    fitting = [minutes for minutes in TPO_BLOCK_MINUTES if minutes * MINUTE >= length]
-    return f", or pass block_minutes={fitting[0]}" if fitting else ""
+    """Return a hint that names the shortest time block that is as long as a candle; an empty text if none is."""
+    long_enough = [minutes for minutes in TPO_BLOCK_MINUTES if minutes * MINUTE >= length]
+    return f", or pass block_minutes={long_enough[0]}" if long_enough else ""
 
 
 def _with_lost(rows: Rows, cut: Cut) -> Rows:
-    """Add whether a session has volume of candles with impossible prices; set the prices of such candles to null."""
+    """Add whether a session has a lost candle with volume; set impossible prices of candles to null."""
     price = nw.col("close")
     is_possible = (
         has_prices(cut.grid, "low", "high", "close") & (price >= nw.col("low")) & (price <= nw.col("high"))
@@ -192,12 +196,12 @@ def _with_lost(rows: Rows, cut: Cut) -> Rows:
     if "interval" in rows.collect_schema().names():
         is_possible = is_possible & (length_of(nw.col("interval")) <= cut.piece.seconds * SECOND)
     is_lost = ~is_possible & (nw.col("volume") != 0).fill_null(value=True)
-    marked = rows.with_columns(
+    checked = rows.with_columns(
         is_lost.cast(nw.Int8).alias(_LOST),
         *(nw.when(is_possible).then(nw.col(name)).alias(name) for name in ("open", "high", "low", "close")),
     )
     return (
-        cut.placed(marked.rename({"timestamp": BUCKET}))
+        cut.placed(checked.rename({"timestamp": BUCKET}))
         .with_columns((nw.col(_LOST).max().over(*PROFILE) > 0).alias(_LOST))
         .drop("timestamp", "block_id")
         .rename({BUCKET: "timestamp"})
@@ -205,7 +209,7 @@ def _with_lost(rows: Rows, cut: Cut) -> Rows:
 
 
 def _pieces(rows: Rows, piece: Interval) -> Rows:
-    """Return one candle per market and piece; open or close is null if candles of one time (of both sides) differ."""
+    """Return one candle per market and piece; open or close is null if candles at that time (one per side) disagree."""
     time, bucket = nw.col("timestamp"), [*MARKET, BUCKET]
     rows = rows.filter(~nw.col("low").is_null()).with_columns(bucket_start(time, piece).alias(BUCKET))
     is_first, is_last = time == time.min().over(*bucket), time == time.max().over(*bucket)
@@ -217,16 +221,18 @@ def _pieces(rows: Rows, piece: Interval) -> Rows:
         *(nw.col(name).min() for name in ends),
         *(nw.col(name).max().alias(f"{name}_high") for name in ends),
     )
-    agreed = (nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name) for name in ends)
-    return pieces.select(*MARKET, nw.col(BUCKET).alias("timestamp"), "high", "low", *agreed)
+    agreed_ends = (
+        nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name) for name in ends
+    )
+    return pieces.select(*MARKET, nw.col(BUCKET).alias("timestamp"), "high", "low", *agreed_ends)
 
 
 def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
-    """Return the volume and that of each side per market, bucket and price row; without sides the latter are null."""
+    """Return the volumes per market, bucket and price row; those of the sides are null without sides."""
     levels = (
         levels_of(rows, [*MARKET], length, cut.grid, spreading)
         .rename({BUCKET: "timestamp"})
-        .filter(~nw.col("price").is_null())  # drops the row of lost candles, whose volume is null by now
+        .filter(~nw.col("price").is_null())  # drops the row for lost candles, whose volume is null by now
     )
     if "side" in rows.collect_schema().names():
         return levels

@@ -1,8 +1,8 @@
-"""Touches to the levels of market profiles: how many blocks touched each, and the value areas of these counts.
+"""Touches to levels of market profiles: how many blocks touched each level, and the value areas of these counts.
 
-Grouping makes a row of every touch and hashes it, and then the levels have to be sorted for the value area. But
-sessions are dense: nearly all price rows between the lowest and the highest are touched. So in polars one array has a
-cell for each row of each session, in order, and each block fills a slice of it. SQL engines group.
+Grouping would make a row for every touch, hash it, and then sort the levels for the value area. But sessions are dense:
+nearly all price rows between the lowest and the highest are touched. So in polars one array has a cell for each row of
+each session, in order, and each block fills a slice of the array. SQL engines group.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from tidytape.frames._table import Rows
 _RULES: Final = Rules(0.70, "two_row", "up", "reach", "center")  # the defaults of `value_area`
 _LEVEL: Final = ("session", "row", "tpo_count", "first_touch_block", "last_touch_block")
 VOLUMES: Final = ("buy_volume", "sell_volume", "volume")
-_CELLS: Final = 8  # per touch; sessions with wide gaps need more, and then polars groups, too
+_CELLS: Final = (
+    8  # largest number of cells per touch; sessions with wide gaps need more, and then polars groups, too
+)
 
 
 def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
-    """Return the levels of sessions: how many blocks touched each, its traded volumes, and the sessions' value areas.
+    """Return the levels of sessions with their numbers of blocks and volumes, and the value areas of the sessions.
 
     Parameters
     ----------
     ranges : frame, one or more rows per session and block
-        ``session``, ``block_id``, ``lowest`` and ``highest`` price row that it touched : int64.
+        ``session``, ``block_id``, and the ``lowest`` and ``highest`` price row that the block touched, int64.
     traded : frame, one row per session and price row with a trade
         ``session``, ``row`` int64, and `VOLUMES`.
     grid : Grid
@@ -42,7 +44,7 @@ def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
     -------
     frame, one row per session and row touched; of polars in that order
         ``session``, ``row``, ``tpo_count``, ``first_touch_block``, ``last_touch_block`` int64, `VOLUMES`, ``price``
-        [quote per coin], and of the session ``poc``, ``val``, ``vah`` [quote per coin], ``value_area_share`` [1].
+        [quote per coin], and for the session ``poc``, ``val``, ``vah`` [quote per coin], ``value_area_share`` [1].
     """
     if in_sql(ranges):
         return with_volumes(_with_areas(_grouped(touches(ranges)), grid, in_memory=False), traded)
@@ -57,8 +59,8 @@ def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
 
     types = dict.fromkeys(_LEVEL, polars.Int64) | dict.fromkeys((*VOLUMES, "price", *AREA), polars.Float64)
     # `map_batches` takes one frame, so the two are stacked.
-    both = nw.concat([ranges, traded.select("session", "row", *VOLUMES)], how="diagonal").to_native()
-    rows: Rows = nw.from_native(both.map_batches(in_memory, schema=types))
+    stacked = nw.concat([ranges, traded.select("session", "row", *VOLUMES)], how="diagonal").to_native()
+    rows: Rows = nw.from_native(stacked.map_batches(in_memory, schema=types))
     return rows
 
 
@@ -82,11 +84,12 @@ def with_columns_of(rows: Rows, others: Rows, key: list[str]) -> Rows:
     """Add the columns of the other rows that have the same key; polars keeps the order of the rows."""
     if in_sql(rows):
         return rows.join(others, on=key, how="left")
-    joined = rows.to_native().join(others.to_native(), on=key, how="left", maintain_order="left")
-    return cast("Rows", nw.from_native(joined))
+    rows_with_others = rows.to_native().join(others.to_native(), on=key, how="left", maintain_order="left")
+    return cast("Rows", nw.from_native(rows_with_others))
 
 
 def _with_areas(levels: Rows, grid: Grid, *, in_memory: bool) -> Rows:
+    """Add the price of each level, and the value area of its session."""
     levels = levels.with_columns(price=grid.price(nw.col("row")))
     counts = levels.select("session", "price", count=nw.col("tpo_count").cast(nw.Float64))
     value_areas = areas(counts, ["session"], _RULES, Fraction(grid.size), in_memory=in_memory)
@@ -94,6 +97,7 @@ def _with_areas(levels: Rows, grid: Grid, *, in_memory: bool) -> Rows:
 
 
 def _grouped(touched: Rows) -> Rows:
+    """Return the number, the first and the last of the blocks that touched each row of each session."""
     return touched.group_by("session", "row").agg(
         nw.len().cast(nw.Int64).alias("tpo_count"),
         nw.col("block_id").min().alias("first_touch_block"),
@@ -102,7 +106,7 @@ def _grouped(touched: Rows) -> Rows:
 
 
 def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Return the levels from ranges and traded rows, which are stacked in ``both``, in order of session and row."""
+    """Return the levels, sorted by session and row; ``both`` has the ranges and, below them, the traded rows."""
     traded = both.filter(nw.col("block_id").is_null()).select("session", "row", *VOLUMES)
     ranges = (
         both.select("session", "block_id", "lowest", "highest")
@@ -110,22 +114,22 @@ def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
         .sort("session", "block_id", "lowest")
     )
     session, block, low, high = (ranges[name].to_numpy() for name in ranges.columns)
-    size = high - low + 1
+    range_size = high - low + 1
     starts = np.flatnonzero(np.diff(session, prepend=-1))
     lowest, highest = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
-    sizes = highest - lowest + 1
-    is_sparse = sizes.sum(dtype=float) > _CELLS * size.sum(dtype=float)
-    if not len(ranges) or is_sparse or size.max() > MOST_NUMBERS:
+    spans = highest - lowest + 1
+    is_sparse = spans.sum(dtype=float) > _CELLS * range_size.sum(dtype=float)
+    if not len(ranges) or is_sparse or range_size.max() > MOST_NUMBERS:
         return with_volumes(_grouped(touches(ranges.lazy())), traded.lazy()).collect().sort("session", "row")
-    ends = np.cumsum(sizes)
-    cells, row_of_cell = ends[-1], np.repeat(lowest - ends + sizes, sizes) + np.arange(ends[-1])
-    shift = np.repeat(ends - sizes - lowest, np.diff(starts, append=len(low)))
-    begin, end = low + shift, high + shift + 1
-    # The ranges of several markets in one block may overlap, so each range counts from where those before it end.
+    ends = np.cumsum(spans)
+    cells, row_of_cell = ends[-1], np.repeat(lowest - ends + spans, spans) + np.arange(ends[-1])
+    cell_offset = np.repeat(ends - spans - lowest, np.diff(starts, append=len(low)))
+    begin, end = low + cell_offset, high + cell_offset + 1
+    # The ranges of several markets in one block may overlap, so each range starts after the ends of those before it.
     is_next = (np.diff(session, prepend=-1) != 0) | (np.diff(block, prepend=-1) != 0)
-    of_block = np.cumsum(is_next) * (cells + 1)  # an offset that lifts each block above those before it
-    reached = np.maximum.accumulate(end + of_block)
-    begin[1:] = np.clip(reached[:-1] - of_block[1:], begin[1:], end[1:])
+    block_offset = np.cumsum(is_next) * (cells + 1)  # the offset lifts each block above those before it
+    end_so_far = np.maximum.accumulate(end + block_offset)
+    begin[1:] = np.clip(end_so_far[:-1] - block_offset[1:], begin[1:], end[1:])
     changes = np.bincount(begin, minlength=cells + 1) - np.bincount(end, minlength=cells + 1)
     counts, first, last = np.cumsum(changes)[:-1], np.empty(cells, np.int64), np.empty(cells, np.int64)
     slices = list(zip(begin.tolist(), end.tolist(), block.tolist(), strict=True))
@@ -133,18 +137,22 @@ def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
         last[start:stop] = number
     for start, stop, number in reversed(slices):
         first[start:stop] = number
-    level = np.flatnonzero(counts)
-    of_cells = (np.repeat(session[starts], sizes), row_of_cell, counts, first, last)
-    columns = {name: values[level] for name, values in zip(_LEVEL, of_cells, strict=True)}
+    touched_cells = np.flatnonzero(counts)
+    cell_columns = (np.repeat(session[starts], spans), row_of_cell, counts, first, last)
+    columns = {name: values[touched_cells] for name, values in zip(_LEVEL, cell_columns, strict=True)}
 
-    # Trades lie on rows that their blocks touched, unless the volumes come from another profile than the ranges.
+    # Trades lie on rows that their blocks touched, unless volumes and ranges come from different data.
     row, traded_session = (traded[name].to_numpy() for name in ("row", "session"))
-    at = np.minimum(np.searchsorted(session[starts], traded_session), len(starts) - 1)
-    is_inside = (session[starts][at] == traded_session) & (lowest[at] <= row) & (row <= highest[at])
-    cell = (row + (ends - sizes - lowest)[at])[is_inside]
+    at_session = np.minimum(np.searchsorted(session[starts], traded_session), len(starts) - 1)
+    is_inside = (
+        (session[starts][at_session] == traded_session)
+        & (lowest[at_session] <= row)
+        & (row <= highest[at_session])
+    )
+    cell = (row + (ends - spans - lowest)[at_session])[is_inside]
     for name in VOLUMES:
         volume = np.zeros(cells)
         volume[cell] = traded[name].to_numpy()[is_inside]
-        columns[name] = volume[level]
-    # Unknown volumes are NaN here.
+        columns[name] = volume[touched_cells]
+    # In the arrays, unknown volumes are NaN.
     return nw.from_dict(columns, backend=both.implementation).with_columns(nw.col(*VOLUMES).fill_nan(None))

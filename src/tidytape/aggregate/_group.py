@@ -1,4 +1,4 @@
-"""Points in USD, and points of several exchanges as one series."""
+"""Points in USD, and points of several exchanges combined into one series."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _AMOUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "VENUEX_LIQUIDATION_AGG": ("liquidations",),
     }
 )
-"""Columns of amounts that are multiplied by a price, by data type."""
+"""Columns of amounts to multiply by a price, by data type."""
 
 
 def to_usd(
@@ -51,13 +51,13 @@ def to_usd(
     rates: IntoFrameT | None = None,
     prices: IntoFrameT | None = None,
 ) -> IntoFrameT:
-    r"""Amounts in USD instead of coin; prices stay as they are.
+    r"""Convert amounts from coin to USD; prices do not change.
 
     .. math:: a_\mathrm{usd} = a\, p\, r
 
-    with the price p at which it happened, and r, what one of the quote was worth then. Of events, the amount in terms
-    of the quote is taken as recorded where the frame has it. Candles, profiles and sums of liquidations in USD are
-    those of events in USD: convert first, then aggregate.
+    with the price p at that time, and r, the price of the quote in USD at that time. For events, a recorded amount in
+    the quote is used if the frame has it. For candles, profiles and sums of liquidations in USD, convert the events
+    first, then aggregate.
 
     Parameters
     ----------
@@ -66,29 +66,30 @@ def to_usd(
         coin], ``amount`` [coin] and, if known, ``quote_amount`` [quote]. Points with levels: ``price`` and amounts
         [coin]. Open interest: ``exchange``, ``raw_symbol`` and amounts [coin].
     quote : str
-        What the prices are in. A quote of `tidytape.catalogue.USD_QUOTES` counts as one USD.
+        The quote of the prices. A quote in `tidytape.catalogue.USD_QUOTES` counts as one USD.
     data_type : str
         ``TRADE`` for events, which are trades or single liquidations; or ``OPEN_INTEREST_AGG``,
         ``VOLUME_PROFILE_AGG``, ``BLOCK_BOOK_SNAPSHOT_AGG`` or ``VENUEX_LIQUIDATION_AGG``.
     rates : frame of the same kind, optional
-        ``quote_coin``, ``timestamp`` int64 [ns] or with a zone, ``usd`` [USD per quote]; needed for another quote. The
-        newest rate that is no newer than a row's ``timestamp`` counts.
+        ``quote_coin``, ``timestamp`` int64 [ns] or with a zone, ``usd`` [USD per quote]; needed if the quote does not
+        count as USD. The newest rate at or before a row's ``timestamp`` counts.
     prices : frame of the same kind, optional
         ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns] or with a zone, start of the bucket, ``close`` [quote per
-        coin]: candles; needed for open interest. A bucket without a trade counts at the close before it.
+        coin]: candles; needed for open interest. A bucket without a trade gets the close before it.
 
     Returns
     -------
     frame, n rows, same columns, of the same kind as ``frame``
-        Amounts in USD, null where there is no rate or no price yet; ``amount_unit`` is USD where the frame has it.
-        In the same order, unless rates or prices are joined.
+        Amounts in USD, null where there is no rate or no price yet; ``amount_unit`` is USD if the frame has it. The
+        rows are in the same order, unless rates or prices are joined.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If another quote comes without rates, open interest without prices, or the type has no price to convert by.
+        If ``rates`` are missing for a quote that does not count as USD, ``prices`` are missing for open interest, or
+        the type has no price to convert with.
 
     References
     ----------
@@ -124,14 +125,14 @@ def to_usd(
             hint="another one needs rates",
             code="UNSUPPORTED",
         )
-    priced_by = MARKET if is_stock else ("price",)
-    table = OpenTable.of(frame, [*priced_by, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
-    closes = worth = None
+    price_columns = MARKET if is_stock else ("price",)
+    table = OpenTable.of(frame, [*price_columns, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
+    closes = rate_rows = None
     if prices is not None and is_stock:
         closes = OpenTable.of(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
     if rates is not None and quote not in USD_QUOTES:
-        worth = OpenTable.of(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
-    return table.closed(in_usd(table.rows, quote, data_type, worth, closes))
+        rate_rows = OpenTable.of(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
+    return table.closed(in_usd(table.rows, quote, data_type, rate_rows, closes))
 
 
 def in_usd(
@@ -178,57 +179,56 @@ _GROUPABLE: Final = (
 )
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _SERIES: Final = ("coin", "interval")
-_AGREED: Final = ("normalized_symbol", "category")
-_ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
+_COMMON: Final = ("normalized_symbol", "category")
+_ALL, _WEIGHT, _LACKS_WEIGHT, _TOTAL = "__all", "__weight", "__lacks_weight", "__total"
 
 
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
-    r"""Points of several markets of a coin, the members, combined into one series.
+    r"""Combine the points of several markets of a coin, the members, into one series.
 
-    Candles, liquidations, profiles and books are summed: volumes add up, in a way that does not depend on the order of
-    the rows, high and low are the extremes, the open is of the member that traded first and the close of the member
-    that traded last. Members that traded at the same time are ordered by (exchange, raw_symbol), so the open is of the
-    first of them and the close of the last. Where it is not known when one of several members traded first (last), as
-    of recorded candles, the open (close) is null. A candle that only fills a gap counts where no member traded: group
-    first, then fill. A sum of which one amount is unknown (null) is null; a member that is not there counts nothing.
+    Amounts of candles, liquidations, profiles and books are summed; the sums do not depend on the order of the rows.
+    The high and low of a candle are the extremes, the open is that of the member that traded first, and the close that
+    of the member that traded last. Members that traded at the same time are ordered by (exchange, raw_symbol): the
+    first gives the open, the last the close. If it is unknown when one of several members traded first (last), as in
+    recorded candles, the open (close) is null. A candle that only fills a gap counts only if no member traded, so group
+    first, then fill. If one amount is unknown (null), the sum is null; a member without a row adds nothing.
 
-    Open interest is a stock: a member's last close carries into the buckets that others reported and it did not, at
-    most 24 hours from start to start of the buckets, and open, high, low and close are then summed. A member's open,
-    high and low count as its close where they are null. Where its close is null, the sums are null until it reports
-    again, at most 24 hours.
+    Open interest is a stock: in buckets in which only other members report, a member counts with its last close, for at
+    most 24 hours from start to start of the buckets. Then open, high, low and close are summed. If a member's open,
+    high or low is null, its close replaces it. If its close is null, the sums are null until it reports again, at most
+    24 hours.
 
     Funding is weighted by the members' open interest O at the bucket's close:
 
     .. math:: f = \sum_i f_i O_i \Big/ \sum_i O_i
 
-    over the members that have both, by sums that do not depend on the order of the rows either; a bucket without such a
-    member has no point. A member without open interest stays out.
+    over the members that have both; these sums do not depend on the order of the rows either. A bucket without such a
+    member has no point. A member without open interest is left out.
 
     Parameters
     ----------
     points : frame, n rows, key (exchange, raw_symbol, timestamp) and the type's own, in any order
-        Schema of ``data_type``, with times as int64 [ns since the epoch] or with a zone. Amounts all in one unit. With
-        a column ``coin``, the members of each coin are a series of their own, for prices of different coins have
-        nothing in common; without it, all are one.
+        Schema of ``data_type``, with times as int64 [ns since the epoch] or with a zone. All amounts have one unit.
+        With a column ``coin``, each coin has a series of its own; without it, all members form one series.
     data_type : str
         A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
         ``BLOCK_BOOK_SNAPSHOT_AGG``.
     weights : frame of the same kind, key (exchange, raw_symbol, timestamp), optional
-        Needed for funding: ``close``, the open interest at each bucket's close, of members without a rate too; with
-        ``coin`` where the points have it. [USD]
+        Needed for funding: ``close``, the open interest at the close of each bucket, also of members without a rate;
+        and ``coin`` if the points have it. [USD]
 
     Returns
     -------
     frame, one row per series, bucket and what else the type's key holds; of the same kind as ``points``
-        ``normalized_symbol`` and ``category`` where all members of the series agree, else null; ``coin``, ``interval``
-        and ``side``; ``timestamp`` as in ``points``; the payload of the type in its units. No exchange and no raw
-        symbol, and none of the columns that describe the points; amounts are null where ``amount_unit`` says several
-        units. And ``coverage`` : float64 [1], how much of the point is known:
+        ``normalized_symbol`` and ``category`` if all members of the series agree, else null; ``coin``, ``interval`` and
+        ``side``; ``timestamp`` as in ``points``; the values of the type in its units. The result has no exchange, no
+        raw symbol and no descriptors; amounts are null if ``amount_unit`` has several units. And ``coverage`` : float64
+        [1], how much of the point is known:
 
-        - of sums, the share of the members' rows whose amounts are; of levels, all rows of the point count together;
-        - of open interest, the share of the members with a report whose report says an amount;
-        - of funding, the open interest of the members with both over that of all members. It is null where a member's
-          open interest is not known.
+        - for sums, the share of the members' rows with known amounts; for levels, all rows of the point count together;
+        - for open interest, the share of the members with a report whose amount is known;
+        - for funding, the open interest of the members with both, divided by that of all members. It is null if a
+          member's open interest is unknown.
 
         Sorted by that key where the engine keeps order.
 
@@ -237,7 +237,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     MissingColumnError
         If a column is absent.
     QueryError
-        If points of the type cannot be grouped, or weights are missing or have no use.
+        If points of the type cannot be grouped, if weights are missing for funding, or if they are given for another
+        type.
 
     References
     ----------
@@ -281,27 +282,33 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     needed = [*MARKET, *point_key, *columns]
     table = OpenTable.of(points, needed, times=[name for name in needed if name in _TIMES])
     frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
-    series, agreed = ([name for name in names if name in table.names] for names in (_SERIES, _AGREED))
-    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series, *agreed))
-    least = {name: within(nw.col(name).min(), series) for name in agreed}
-    frame = frame.with_columns(
-        nw.when(least[name] == within(nw.col(name).max(), series)).then(least[name]).alias(name)
-        for name in agreed
+    series_columns, common_columns = (
+        [name for name in names if name in table.names] for names in (_SERIES, _COMMON)
     )
-    series += agreed
-    frame = in_one_unit(frame, data_type, series)
-    keys = [*series, *point_key]
+    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series_columns, *common_columns))
+    smallest = {name: within(nw.col(name).min(), series_columns) for name in common_columns}
+    frame = frame.with_columns(
+        nw.when(smallest[name] == within(nw.col(name).max(), series_columns)).then(smallest[name]).alias(name)
+        for name in common_columns
+    )
+    series_columns += common_columns
+    frame = in_one_unit(frame, data_type, series_columns)
+    keys = [*series_columns, *point_key]
     if is_of_rates:
-        grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
+        grouped = _weighted(frame, series_columns, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
-        grouped = standing_sums(frame, frame, members=MARKET, series=series, columns=OHLC, carry=DAY)
-        known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
-        grouped = grouped.with_columns(known.alias(COVERAGE))
+        grouped = standing_sums(
+            frame, frame, members=MARKET, series_columns=series_columns, columns=OHLC, carry=DAY
+        )
+        coverage = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
+        grouped = grouped.with_columns(coverage.alias(COVERAGE))
     elif data_type in CANDLES:
         frame = with_coverage(frame, columns)
         grouped = consolidated(frame, keys, [*columns, COVERAGE], members=MARKET)
     else:
-        frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in point_key else ())
+        frame = with_coverage(
+            frame, columns, point=[*series_columns, "timestamp"] if "price" in point_key else ()
+        )
         grouped = summed(frame, keys, [*columns, COVERAGE])
     order = dict.fromkeys(
         (*schema.identity, *schema.descriptors, "timestamp", *point_key, *columns, *schema.names)
@@ -312,15 +319,15 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
 
 def _weighted(
     frame: Any,
-    series: Sequence[str],
+    series_columns: Sequence[str],
     rates: Sequence[str],
     weights: Any,
     *,
     same_nulls: Mapping[str, str],
 ) -> Any:
-    """Return each rate's mean over the members that have it and open interest, and the coverage of ``rate_close``."""
+    """Return the mean of each rate over the members with rate and open interest, and the coverage of ``rate_close``."""
     member = [*MARKET, "timestamp"]
-    of_series = [name for name in ("coin",) if name in series]
+    of_series = [name for name in ("coin",) if name in series_columns]
     weights = OpenTable.of(
         weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
     ).rows.select(
@@ -328,35 +335,35 @@ def _weighted(
         "timestamp",
         nw.col("close").alias(_WEIGHT),
     )
-    # A member may lack a rate at one time or at all times; its open interest then lowers the coverage. A market that
-    # never has a rate is a member only where its open interest is known.
-    silent = (
+    # If a member has open interest but no rate at a time, its open interest lowers the coverage. A market that never
+    # has a rate counts as a member only if its open interest is known.
+    members_without_rate = (
         joined(
             weights.with_columns(nw.lit(0).alias(_ALL)),
-            frame.select(nw.lit(0).alias(_ALL), *series).unique(),
+            frame.select(nw.lit(0).alias(_ALL), *series_columns).unique(),
             on=[_ALL, *of_series],
             how="inner",
         )
         .drop(_ALL)
-        .join(frame.select(*MARKET).unique().with_columns(__rated=nw.lit(1)), on=[*MARKET], how="left")
-        .filter(~nw.col("__rated").is_null() | ~nw.col(_WEIGHT).is_null())
-        .drop("__rated")
+        .join(frame.select(*MARKET).unique().with_columns(__has_rate=nw.lit(1)), on=[*MARKET], how="left")
+        .filter(~nw.col("__has_rate").is_null() | ~nw.col(_WEIGHT).is_null())
+        .drop("__has_rate")
         .join(frame.select(*member), on=member, how="anti")
     )
     weights = weights.drop(*of_series)
-    rows = nw.concat([frame.join(weights, on=member, how="left"), silent], how="diagonal")
-    weight, keys = nw.col(_WEIGHT), [*series, "timestamp"]
+    rows = nw.concat([frame.join(weights, on=member, how="left"), members_without_rate], how="diagonal")
+    weight, keys = nw.col(_WEIGHT), [*series_columns, "timestamp"]
     is_known = weight.is_finite().fill_null(value=False)
     rows = rows.with_columns(
-        nw.when(is_known).then(0.0).otherwise(1.0).alias(_LACKS),
+        nw.when(is_known).then(0.0).otherwise(1.0).alias(_LACKS_WEIGHT),
         nw.when(is_known & (weight > 0)).then(weight).otherwise(0.0).alias(_WEIGHT),
-        nw.lit(1.0).alias(_WHOLE),
-    ).with_columns(nw.col(_LACKS).max().over(*keys))
-    means = weighted(rows, [*keys, _LACKS], [*rates, _WHOLE], weight=_WEIGHT, same_nulls=same_nulls)
+        nw.lit(1.0).alias(_TOTAL),
+    ).with_columns(nw.col(_LACKS_WEIGHT).max().over(*keys))
+    means = weighted(rows, [*keys, _LACKS_WEIGHT], [*rates, _TOTAL], weight=_WEIGHT, same_nulls=same_nulls)
     has_rate = nw.any_horizontal(*(~nw.col(name).is_null() for name in rates), ignore_nulls=False)
-    used, all_weights = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
+    used, all_weights = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_TOTAL}")
     # The two sums are rounded separately, so their quotient could exceed 1.
     share = nw.min_horizontal(used / all_weights, nw.lit(1.0))
     return means.filter(has_rate).select(
-        *keys, *rates, nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
+        *keys, *rates, nw.when(nw.col(_LACKS_WEIGHT) == 0).then(share).alias(COVERAGE)
     )

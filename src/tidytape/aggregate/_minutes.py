@@ -1,7 +1,7 @@
-"""Minutes of trades, from which candles, profiles and market profiles of every coarser interval can be made.
+"""One-minute candles and profiles of trades, from which points of every coarser interval are computed.
 
-A minute also keeps what combining minutes needs: the order of its first and last trade, and amounts both in coin and in
-terms of the quote. So trades are read once, and every later answer is computed from their minutes::
+Minutes also keep what combining them needs: the order of the first and last trade, and amounts both in coin and in the
+quote. So trades are read once, and every later answer is computed from minutes::
 
     trades -> minute_candles -> candles_of -> candles of any interval, of sides or of both
     trades -> minute_profile -> profile_of -> profiles of any interval and any multiple of the block size
@@ -42,7 +42,7 @@ _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
 
 @tabular(_TRADES, new_times=dict.fromkeys(_TIMES[1:], "timestamp"))
 def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
-    """Minutes of each market, or of each side of it: prices, amounts, and the order of the first and last trade.
+    """One-minute candles of each market, or of each side, with amounts in coin and quote and the order of their trades.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``sequence``
         int64, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin], ``quote_amount`` [quote].
     by_side : bool
-        One row per side instead of one over both.
+        Whether each side has a row of its own.
 
     Returns
     -------
     frame, one row per market, minute, and side if ``by_side``, with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the minute, ``side`` if ``by_side``,
         ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``quote_volume`` [quote],
-        ``first_timestamp``, ``last_timestamp`` likewise, ``first_sequence``, ``last_sequence`` int64, ``trades`` int64,
-        how many. Sorted by that key where the engine keeps order.
+        ``first_timestamp`` and ``last_timestamp`` of the same type, ``first_sequence``, ``last_sequence`` int64,
+        ``trades`` int64, the number of trades. Sorted by that key where the engine keeps order.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
 
     See Also
     --------
-    candles_of : Candles made of these.
+    candles_of : Candles from these minutes.
 
     References
     ----------
@@ -121,23 +121,23 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
 
 
 def needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: Any) -> list[str]:
-    """Return the columns of minutes that candles need."""
+    """Return the columns of minutes that `candles_of` needs."""
     one_of("amount", amount, _VOLUME)
     return [*_CANDLES, *(["side"] if by_side else []), _VOLUME[amount]]
 
 
 @tabular(needed_of_candles)
 def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount: Amount = "coin") -> Rows:
-    """Candles of each market, or of each side of it, made of its minutes.
+    """Candles of each market, or of each side, from one-minute candles.
 
     Parameters
     ----------
     minutes : frame, n rows, in any order
-        From `minute_candles`, of sides or of both.
+        From `minute_candles`, with or without ``by_side``.
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``.
     by_side : bool
-        One candle per side instead of one over both, of minutes of sides.
+        Whether each side has candles of its own; needs minutes by side.
     amount : {"coin", "quote"}
         What ``volume`` counts.
 
@@ -199,12 +199,12 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
 
 @tabular([name for name in _TRADES if name != "sequence"])
 def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Rows:
-    """Minutes of each market and price row: the amounts bought and sold on it, in coin and in terms of the quote.
+    """One-minute volume profiles of each market: amounts bought and sold in each price row, in coin and in the quote.
 
     Parameters
     ----------
     trades : frame, n rows, in any order
-        As of `minute_candles`; ``sequence`` is not needed.
+        As in `minute_candles`; ``sequence`` is not needed.
     block_size : Decimal, int, float or str, > 0
         Height of a row. [quote per coin]
 
@@ -220,7 +220,7 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     MissingColumnError
         If a column is absent.
     QueryError
-        If the block size is no positive number.
+        If the block size is not a positive number.
 
     References
     ----------
@@ -255,7 +255,7 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
 
 
 def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
-    """Return the columns of minutes that profiles need."""
+    """Return the columns of minutes that `profile_of` needs."""
     one_of("amount", amount, _PROFILE)
     return [*MARKET, "timestamp", "price", *_PROFILE[amount]]
 
@@ -264,16 +264,17 @@ def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
 def profile_of(
     minutes: Rows, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
 ) -> Rows:
-    """Volume per interval and price row of each market, made of its minutes.
+    """Volume per interval and price row of each market, from one-minute profiles.
 
     Parameters
     ----------
     minutes : frame, n rows, in any order
-        From `minute_profile`, of a block size that divides this one.
+        From `minute_profile`, with a block size that divides this one.
     interval : str
         Name or alias of an interval.
     block_size : Decimal, int, float or str, > 0
-        Height of a row, a whole multiple of that of the minutes, which these do not tell. [quote per coin]
+        Height of a row. It must be a whole multiple of that of the minutes, which is not checked, because minutes do
+        not have it. [quote per coin]
     amount : {"coin", "quote"}
         What the volumes count.
 
@@ -287,7 +288,7 @@ def profile_of(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval or ``amount`` is unknown, or the block size is no positive number.
+        If the interval or ``amount`` is unknown, or the block size is not a positive number.
 
     References
     ----------
@@ -307,20 +308,20 @@ def profile_of(
     [(10.0, 1.0, 3.0)]
     """
     grid = Grid.of(block_size)
-    chosen = dict(zip(("buy_volume", "sell_volume"), _PROFILE[amount], strict=True))
+    sources = dict(zip(("buy_volume", "sell_volume"), _PROFILE[amount], strict=True))
     rows = minutes.select(
         *MARKET,
         "timestamp",
         grid.row(nw.col("price")).alias("row"),
-        *(nw.col(name).alias(volume) for volume, name in chosen.items()),
+        *(nw.col(name).alias(volume) for volume, name in sources.items()),
     )
     return (
-        _rows_summed(rows, interval_of(interval), list(chosen))
+        _rows_summed(rows, interval_of(interval), list(sources))
         .select(
             *MARKET,
             "timestamp",
             grid.price(nw.col("row")).alias("price"),
-            *chosen,
+            *sources,
             (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
         )
         .sort(*MARKET, "timestamp", "price")

@@ -1,16 +1,16 @@
 r"""Option quotes to ATM implied volatility and skew at constant maturity, and to open interest, per interval.
 
-`implied_volatility` and `skew` go the same way. The *chain* of a bucket is each option's last quote in it, as of the
-latest of them; expired options are left out. Each expiry's smile gives the volatility of some points. Each point's
-total variance is interpolated between the two listed expiries around a tenor:
+`implied_volatility` and `skew` share these steps. The *chain* of a bucket consists of the last quote of each option in
+the bucket, without options that have expired at the last of these quotes. The smile of each expiry gives the volatility
+of some points. The total variance of each point is interpolated between the two listed expiries around a tenor:
 
 .. math::
 
     w_i = \sigma_i^2 T_i, \qquad
     \sigma(\tau)^2 \tau = w_1 + (w_2 - w_1) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
 
-Time is counted ACT/365, to the expiries in the quotes. Nothing is extrapolated: if a strike or an expiry is missing on
-one side, or one of the two expiries around a tenor lacks the point, the value is unknown and there is no row.
+Time is counted ACT/365, to the expiries in the quotes. Nothing is extrapolated: if there is no strike or expiry on one
+side, or one of the two expiries around a tenor lacks the point, the value is unknown, and there is no row.
 
 References
 ----------
@@ -53,21 +53,21 @@ def implied_volatility(
 ) -> Rows:
     r"""At-the-money implied volatility of each coin at constant maturity.
 
-    The smile is that of the out-of-the-money options: puts at strikes K below their forward F, calls from K = F on.
+    The smile consists of the out-of-the-money options: puts at strikes K below their forward F, calls from K = F on.
 
     Parameters
     ----------
     quotes : frame, n rows, in any order
         The lake's table ``option_quotes``. Uses ``exchange``, ``raw_symbol``, ``timestamp`` and ``expiry`` int64 [ns
         since the epoch] or with a zone, ``coin``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per
-        coin], ``implied_volatility`` [%]. A quote without one of the last three does not count.
+        coin], ``implied_volatility`` [%]. A quote that lacks one of the last three is ignored.
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
     atm : {"forward", "delta_neutral"}
-        Where the money is. ``"forward"``: K = F; the volatility is linear in ln(K/F) between the two listed strikes
-        around it. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2 T/2}`,
-        which is N(d₁) = 1/2; the volatility is linear in N(d₁).
+        What "at the money" means. ``"forward"``: K = F; the volatility is linear in ln(K/F) between the two nearest
+        listed strikes. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2
+        T/2}`, which is N(d₁) = 1/2; the volatility is linear in N(d₁).
 
     Returns
     -------
@@ -115,18 +115,18 @@ def implied_volatility(
 def skew(
     quotes: Rows, /, *, interval: str, delta: Literal["forward", "premium_adjusted"] = "forward"
 ) -> Rows:
-    r"""Skew of each coin at constant maturity: how much dearer puts are than calls, at 25 and at 10 delta.
+    r"""Skew of each coin at constant maturity: volatility of puts minus that of calls, at 25 and at 10 delta.
 
     .. math:: \mathrm{skew}_{25} = \sigma(\Delta_\mathrm{put} = -0.25) - \sigma(\Delta_\mathrm{call} = 0.25)
 
-    Positive when puts are dearer; the negative of the risk reversal. The put's point is read off the puts, the call's
-    off the calls. Delta is computed from each quote's own volatility, forward and time to expiry:
+    Positive when puts are dearer; the negative of the risk reversal. The point of the put is interpolated between puts,
+    that of the call between calls. Delta is computed from each quote's own volatility, forward and time to expiry:
 
     .. math:: d_{1,2} = \frac{\ln(F/K) \pm \sigma^2 T / 2}{\sigma \sqrt{T}}
 
-    and the volatility is linear in delta between the two listed strikes around the point, where delta falls as the
-    strike rises: the premium-adjusted delta of calls first rises, and counts from its largest value on. Of several such
-    places the one closest to the forward counts.
+    and the volatility is linear in delta between the two listed strikes around the point. Only strikes where delta
+    falls as the strike rises count, because the premium-adjusted delta of calls first rises. If several places have the
+    delta, the one closest to the forward counts.
 
     Parameters
     ----------
@@ -191,14 +191,14 @@ def skew(
 
 
 def _smile(options: Rows, ladder: Ladder) -> Rows:
-    """Return the points of each expiry, with its ``life``. [ns]"""
+    """Return the volatilities of the points of each expiry, and its ``life``, the time to expiry. [ns]"""
     return points(
         options, [ladder], over=EXPIRY, order_by=("strike", "raw_symbol"), keep=[nw.col("life").min()]
     )
 
 
 def _tenors(frame: Rows, endings: Iterable[str]) -> Rows:
-    """Return one row per ending of a symbol and tenor, with its ``length``, on the engine of ``frame``. [ns]"""
+    """Return one row per ending of a symbol and tenor, with the tenor's ``length`` [ns], on the engine of ``frame``."""
     single_row = frame.select(nw.len().alias("rows"))
     return nw.concat(
         [
@@ -214,7 +214,7 @@ def _tenors(frame: Rows, endings: Iterable[str]) -> Rows:
 
 
 def _constant_maturity(smile: Rows, tenors: Rows, names: Sequence[str]) -> Rows:
-    """Interpolate the points' volatilities, known at each expiry, to each tenor that lies between two expiries.
+    """Interpolate the volatilities of the points to each tenor that lies between two expiries.
 
     Parameters
     ----------
@@ -225,12 +225,12 @@ def _constant_maturity(smile: Rows, tenors: Rows, names: Sequence[str]) -> Rows:
     names : sequence of str
         The points.
     """
-    # Count in nanoseconds: whole days are exact floats there, while a division by the length of a day may round.
+    # Count time in nanoseconds, where whole days are exact floats; a division by the length of a day may round.
     variance = smile.with_columns(nw.col(name) ** 2 * nw.col("life") for name in names)
     expiries = with_next(variance, ("life", *names), over=CHAIN, order_by=("expiry",))
     life, length = nw.col("life"), nw.col("length")
-    # A join and a filter run on every engine: pair each expiry with all tenors, and keep the tenors from it up to the
-    # next expiry.
+    # Pair each expiry with all tenors, and keep the tenors between it and the next expiry: a join and a filter run on
+    # every engine.
     return (
         expiries.join(tenors, how="cross")
         .filter((life == length) | ((life < length) & (length < nw.col(next_of("life")))))
@@ -239,6 +239,7 @@ def _constant_maturity(smile: Rows, tenors: Rows, names: Sequence[str]) -> Rows:
 
 
 def _summary(at_tenor: Rows, measure: nw.Expr, value: str) -> Rows:
+    """Return the summaries: the measure under the name ``value``, and symbols such as BTC_25."""
     symbol = nw.concat_str(nw.col("coin"), nw.col("ending"), separator="_").alias("raw_symbol")
     return (
         at_tenor.with_columns(symbol, measure.alias(value))
@@ -249,7 +250,7 @@ def _summary(at_tenor: Rows, measure: nw.Expr, value: str) -> Rows:
 
 
 def chain(quotes: Rows, interval: str) -> Rows:
-    """Return the chain of each bucket: the last quote of every option that has not expired by the chain's last quote.
+    """Return the chain of each bucket: the last quote of each option that has not expired at the chain's last quote.
 
     A quote is ignored unless its strike, volatility and forward are positive.
 
@@ -268,10 +269,10 @@ def chain(quotes: Rows, interval: str) -> Rows:
     """
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     time, expiry = nw.col("timestamp"), nw.col("expiry")
-    known = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in _MEASURED]
+    is_positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in _MEASURED]
     chains = (
         quotes.select(*_NEEDED, bucket.alias(BUCKET))
-        .filter(*known)
+        .filter(*is_positive)
         .with_columns(time.max().over("exchange", "raw_symbol", BUCKET).alias("last"))
         .filter(time == nw.col("last"))
         .with_columns(time.max().over(*CHAIN).alias("last"))
@@ -288,22 +289,23 @@ def chain(quotes: Rows, interval: str) -> Rows:
 def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     """Open interest of all options of a coin on an exchange at the end of each interval, and the last underlying price.
 
-    Open interest is a stock: each option counts with what it last reported, in this interval or before, as of the last
-    quote of any option of the coin in the interval. It counts until it expires, and for 24 hours, ends included, after
-    its last report. So give the 24 hours before the first interval too: an interval's point needs them. The point of a
-    long interval is that of the last shorter one in it. Where an option was quoted in these 24 hours and did not report
-    its open interest, the sum is unknown: null.
+    Open interest is a stock: at the time of the last quote of any option of the coin in the interval, each option
+    counts with its last report, in this interval or before. A report counts until the option expires, but at most for
+    24 hours, ends included. So ``quotes`` must contain the 24 hours before the first interval. The point of a long
+    interval equals that of the last shorter interval in it. If an option was quoted in these 24 hours without a report
+    of open interest, the sum is unknown: null.
 
-    The underlying's price is the last forward price in the interval, of the nearest expiry where several are quoted at
-    one time; it is not carried. Sums are exact to 1e-12. A quote at or after its option's expiry is left out,
-    and so is one with neither value.
+    The underlying's price is the last forward price in the interval; if several expiries are quoted at that time, that
+    of the nearest. It is not carried into other intervals. Sums are exact to 1e-12. A quote at or after the expiry of
+    its option is left out, and so is a quote with neither value.
 
     Parameters
     ----------
     quotes : frame, n rows, in any order
         Columns ``exchange``, ``coin``, ``raw_symbol``, ``timestamp`` and ``expiry`` int64 [ns since the epoch] or with
-        a zone, ``forward`` [quote per coin], ``open_interest`` [coin]. Null, not a number and infinite are no report,
-        nor is an open interest of 9e15 or more. Of two reports of one option and time the larger counts.
+        a zone, ``forward`` [quote per coin], ``open_interest`` [coin]. A value that is null, NaN or infinite is no
+        report, and neither is an open interest of 9e15 or more. If an option has two reports at one time, the larger
+        counts.
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -312,7 +314,7 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     -------
     frame, one row per exchange, coin and bucket with a quote of it; of the same kind as ``quotes``
         ``exchange``, ``coin``, ``timestamp`` as in ``quotes``, start of the bucket, ``underlying_price_close`` [quote
-        per coin], ``oi_close`` [coin], null where it is not known of every option. It has no ``raw_symbol``. Sorted by
+        per coin], ``oi_close`` [coin], null unless it is known for every option. It has no ``raw_symbol``. Sorted by
         (exchange, coin, timestamp) where the engine keeps order.
 
     Raises
@@ -353,12 +355,12 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
         .filter(~(nw.col("forward").is_null() & nw.col("open_interest").is_null()))
     )
     moments = frame.group_by(*_COIN, BUCKET).agg(nw.col("timestamp").max()).select(*_COIN, "timestamp")
-    reported = latest(frame, bucket, [*_COIN, *_LISTED], "open_interest")
-    quoted = frame.group_by(*_COIN, *_LISTED, BUCKET).agg(nw.col("timestamp").max())
+    last_reports = latest(frame, bucket, [*_COIN, *_LISTED], "open_interest")
+    last_quotes = frame.group_by(*_COIN, *_LISTED, BUCKET).agg(nw.col("timestamp").max())
     stock = known_sum(
-        reported,
+        last_reports,
         moments,
-        all_reports=quoted.select(*_COIN, *_LISTED, "timestamp"),
+        all_reports=last_quotes.select(*_COIN, *_LISTED, "timestamp"),
         groups=_COIN,
         members=_LISTED,
         value="open_interest",

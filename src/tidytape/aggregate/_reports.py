@@ -1,8 +1,8 @@
-"""Reports of a state per interval: open interest, that of CME futures, and funding rates; and sums of last reports.
+"""Reports of a state per interval: open interest, also of CME futures, and funding rates; and sums of last reports.
 
 A state (open interest, a funding rate, a market cap) holds until it is reported again. A null, NaN or infinite value is
-no report. Two reports of one time are ordered by their value, the smaller first, so that the answer never depends on
-the order of the rows.
+no report. Two reports at one time are ordered by value, the smaller first, so that results never depend on the order of
+the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidytape.query import _values as values
 from tidytape.times import DAY, MILLISECOND, interval_of
 
 CARRY: Final = DAY
-"""How long a report holds when no other follows. [ns]"""
+"""How long a report holds if no other follows. [ns]"""
 
 _NAME = "__name"
 _VALUE = "__value"
@@ -37,7 +37,7 @@ def number(name: str) -> nw.Expr:
 
 
 def ohlc(column: str, prefix: str = "") -> dict[str, tuple[str, str]]:
-    """Open, high, low and close of a column, as `by_bucket` takes them.
+    """Return the open, high, low and close of a column, in the form that `by_bucket` takes.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def by_bucket(
     interval : Interval
         Length of a bucket.
     groups : sequence of str
-        Columns that name the thing that is reported on.
+        Columns that name the object of a report, such as a market.
     results : mapping of str to (str, str)
         For each new column, the column it comes from, and first, max, min or last. Nulls are skipped.
 
@@ -75,26 +75,26 @@ def by_bucket(
     sources = list(dict.fromkeys(source for source, _ in results.values()))
     picks = sorted({pick for _, pick in results.values()})
     keys = [*groups, BUCKET]
-    timed = frame.with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
-    # Make the frame long, so that each column skips its own nulls. Narwhals has `unpivot` for this, but runs it on
-    # DuckDB's default connection, and the frame may live on another.
+    rows = frame.with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
+    # Make the frame long, so that each column skips its own nulls. Narwhals' `unpivot` does this, but runs on DuckDB's
+    # default connection, while the frame may belong to another.
     cells = [
-        timed.filter(~nw.col(source).is_null()).select(
+        rows.filter(~nw.col(source).is_null()).select(
             *keys, "timestamp", nw.lit(source).alias(_NAME), nw.col(source).alias(_VALUE)
         )
         for source in sources
     ]
     value, order = nw.col(_VALUE), ("timestamp", _VALUE)
-    picked = {
-        "first": first(timed, _VALUE, order),
+    aggregations = {
+        "first": first(rows, _VALUE, order),
         "max": value.max(),
         "min": value.min(),
-        "last": last(timed, _VALUE, order),
+        "last": last(rows, _VALUE, order),
     }
     return (
         nw.concat(cells)
         .group_by(*keys, _NAME)
-        .agg(picked[pick].alias(pick) for pick in picks)
+        .agg(aggregations[pick].alias(pick) for pick in picks)
         .with_columns(
             nw.when(nw.col(_NAME) == source).then(nw.col(pick)).alias(name)
             for name, (source, pick) in results.items()
@@ -106,7 +106,7 @@ def by_bucket(
 
 
 def latest(frame: Rows, interval: Interval, keys: Sequence[str], value: str) -> Rows:
-    """Return the last report of each key and bucket, with its own time.
+    """Return the last report of each key and bucket, at the time of the report.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def latest(frame: Rows, interval: Interval, keys: Sequence[str], value: str) -> 
     interval : Interval
         Length of a bucket.
     keys : sequence of str
-        Columns that name the thing that is reported on.
+        Columns that name the object of a report, such as a market.
     value : str
         The column that is reported.
 
@@ -143,12 +143,12 @@ def known_sum(
     value: str,
     until: nw.Expr,
 ) -> Rows:
-    """Return, at the moments of each group, the sum of what each member of the group last reported.
+    """Return, at given moments of each group, the sum of the last reports of its members.
 
     Each report adds its value to the sum at its own time; the value is subtracted when the member reports again or the
-    report lapses. So the sum at a moment is a running sum. It counts in integers of 1e-12, so it is exact, and
+    report lapses. So the sum at a moment is a running sum. Sums count in integer units of 1e-12, so they are exact, and
     subtracting leaves no rounding error behind. The sum is unknown if a member has a report that still holds, but no
-    value that does.
+    value that still holds.
 
     Parameters
     ----------
@@ -168,8 +168,8 @@ def known_sum(
     Returns
     -------
     frame, m rows, in no order
-        ``groups``, ``timestamp``, ``value``: the sum, null where nothing or not everything is known, and ``count``
-        float64, how many members' values are in it.
+        ``groups``, ``timestamp``, ``value``, the sum, null unless all members with a report have a value, and ``count``
+        float64, how many members have a value.
     """
     zero, unit = nw.lit(0, nw.Int64()), nw.lit(1, nw.Int64())
     integer, key = nw.col(value).floor(), [*groups, "timestamp"]
@@ -179,15 +179,16 @@ def known_sum(
         "count": unit,
         "seen": zero,
     }
-    # Each member appears twice: ``count`` is 1 while a value of it holds, ``seen`` is 1 while any report of it holds.
+    # Each member has two kinds of rows: ``count`` is 1 while a value of it holds, ``seen`` is 1 while any report of it
+    # holds.
     states = nw.concat(
         [
             reports.select(*key, *members, **amounts),
             all_reports.select(*key, *members, **dict.fromkeys(amounts, zero) | {"seen": unit}),
         ]
     )
-    follows = nw.col("timestamp").shift(-1).over(*groups, *members, "count", order_by="timestamp")
-    states = states.with_columns(nw.min_horizontal(until, follows).alias("until"))
+    next_time = nw.col("timestamp").shift(-1).over(*groups, *members, "count", order_by="timestamp")
+    states = states.with_columns(nw.min_horizontal(until, next_time).alias("until"))
     changes = nw.concat(
         [
             moments.select(*key, **dict.fromkeys(amounts, zero), asked=unit),
@@ -215,9 +216,9 @@ def known_sum(
 def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     """First, highest, lowest and last open interest reported in each interval.
 
-    Only what was reported inside an interval counts: nothing is carried into it, and an interval without a report has
-    no row. Of two reports of one time the smaller counts as the earlier, whatever the order of the rows. An amount that
-    is null, not a number or infinite is no report.
+    Only reports inside an interval count: nothing is carried into it, and an interval without a report has no row. If
+    two reports have the same time, the smaller counts as the earlier, whatever the order of the rows. An amount that is
+    null, NaN or infinite is no report.
 
     Parameters
     ----------
@@ -267,10 +268,11 @@ _REPORTED = ("amount", "usd_amount", "price")
 
 @tabular([*MARKET, "timestamp", *_REPORTED], sort=[*MARKET, "timestamp"])
 def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
-    """First, highest, lowest and last open interest, its value and the price reported in each interval.
+    """First, highest, lowest and last open interest, its value in USD and the price, as reported in each interval.
 
-    Each of the three passes over its own nulls. Nothing is carried into an interval, and one without a report has no
-    row. Of two reports of one time the smaller value counts as the earlier, whatever the order of the rows.
+    Nulls are ignored, separately for each of the three. Nothing is carried into an interval, and an interval without a
+    report has no row. If two reports have the same time, the smaller value counts as the earlier, whatever the order of
+    the rows.
 
     Parameters
     ----------
@@ -347,22 +349,22 @@ def funding(
     is left out, because no unit is guessed: name it with ``unstated`` if you know it. If two reports have the same
     time, the smaller rate counts as the earlier one, whatever the order of the rows.
 
-    A predicted rate is the one expected at the *next* settlement: it was known in this interval, its settlement lies
-    ahead.
+    A predicted rate is the rate expected at the *next* settlement: the prediction was known in this interval, but the
+    settlement lies ahead.
 
     Parameters
     ----------
     reports : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``rate`` and
-        ``predicted_rate`` [1 per own funding interval; positive: longs pay shorts], ``funding_interval``, the own one
-        [ns].
+        ``predicted_rate`` [1 per own funding interval; positive: longs pay shorts], and ``funding_interval``, the own
+        funding interval [ns].
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
     funding_interval : int, str or timedelta, > 0
-        T asked: milliseconds, or ``"8h"``. [ms]
+        The funding interval asked for, in milliseconds, or as ``"8h"``. [ms]
     unstated : int, str or timedelta, > 0, optional
-        T own of reports whose funding interval is null or not positive. [ms]
+        The own funding interval of reports in which it is null or not positive. [ms]
 
     Returns
     -------
@@ -377,7 +379,7 @@ def funding(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an interval is unknown or no positive duration.
+        If an interval is unknown or not a positive duration.
 
     References
     ----------
@@ -401,15 +403,15 @@ def funding(
     [(0.0002, 0.0004, 0.0006)]
     """
     length = values.milliseconds(funding_interval, parameter="funding_interval") * MILLISECOND
-    reported = nw.when(nw.col(_INTERVAL) > 0).then(nw.col(_INTERVAL))
+    rate_interval = nw.when(nw.col(_INTERVAL) > 0).then(nw.col(_INTERVAL))
     if unstated is not None:
-        reported = reported.fill_null(
+        rate_interval = rate_interval.fill_null(
             float(values.milliseconds(unstated, parameter="unstated") * MILLISECOND)
         )
     # Divide the intervals first: if they are equal the ratio is exactly 1, and the rate does not change.
     rates = (
         reports.with_columns(number(name) for name in (_INTERVAL, "rate", "predicted_rate"))
-        .with_columns((float(length) / reported).alias(_INTERVAL))
+        .with_columns((float(length) / rate_interval).alias(_INTERVAL))
         .with_columns(nw.col("rate", "predicted_rate") * nw.col(_INTERVAL))
     )
     return by_bucket(

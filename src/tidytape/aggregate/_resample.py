@@ -1,4 +1,4 @@
-"""Points to points of a coarser interval, and candles without gaps."""
+"""Points to points of a coarser interval, and candles with gaps filled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.frames._units import AMOUNT_UNIT, is_of_one
+from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
 from tidytape.times import INTERVALS, SECOND, interval_of
@@ -52,7 +52,7 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
 def _check_source(
     points: OpenTable[Any], *, data_type: str, interval: str, source: str | None = None
 ) -> None:
-    """Raise QueryError unless ``interval`` is a multiple of the intervals in the points' column of that name."""
+    """Raise QueryError unless ``interval`` is a multiple of all intervals in the column ``interval`` of the points."""
     if source is None:
         for finer in intervals_of(points):
             _require_multiple(interval_of(interval), finer)
@@ -70,7 +70,7 @@ def _require_multiple(coarser: Interval, finer: Interval) -> None:
 
 
 def intervals_of(points: OpenTable[Any]) -> list[Interval]:
-    """Return the intervals in the column ``interval`` of points in memory; none for lazy points or without it."""
+    """Return the intervals in the column ``interval``; an empty list for lazy points, or without the column."""
     if not points.is_eager or "interval" not in points.names:
         return []
     names = points.rows.select(nw.col("interval").cast(nw.String)).unique().collect()["interval"].to_list()
@@ -79,37 +79,36 @@ def intervals_of(points: OpenTable[Any]) -> list[Interval]:
 
 @tabular(_needed, check=_check_source)
 def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
-    """Points of a coarser interval: what aggregating their raw events at it would give.
+    """Points of a coarser interval, equal to what aggregating the raw events at that interval gives.
 
-    Opens are those of the first point of the interval that has one, closes of the last; highs and lows the extremes;
-    volumes and liquidations summed, in a way that does not depend on the order of the rows. A sum of which one amount
-    is unknown (null) is unknown; a point that is not there counts nothing. A candle that only fills a gap (no volume,
-    no first trade) counts where its interval has no other.
+    An open is that of the first point of the interval that has one, a close that of the last; highs and lows are the
+    extremes. Volumes and liquidations are summed; the sums do not depend on the order of the rows. If one amount is
+    unknown (null), the sum is unknown; an absent point adds nothing. A candle that only fills a gap (no volume, no
+    first trade) counts only if its interval has no other candle.
 
     Parameters
     ----------
     points : frame, n rows, key (series, timestamp) or (series, timestamp, price), in any order
-        Schema of ``data_type``, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
-        columns that name a series it may have any.
+        Schema of ``data_type``, as a client returns it. Times are int64 [ns since the epoch] or have a zone. It may
+        have any of the columns that name a series.
     data_type : str
         A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
         ``CME_OPEN_INTEREST_AGG``.
     interval : str
-        Name or alias of the interval wanted, a whole multiple of that of the points.
+        Name or alias of the new interval, a whole multiple of the interval of the points.
     source : str, optional
-        Interval of the points. Where it is left out, it is that of their column ``interval``; a lazy frame, and one
-        without the column, is taken to be fine enough.
+        Interval of the points; by default that of their column ``interval``. Without either, and for lazy frames, the
+        interval of the points is not checked.
 
     Returns
     -------
     frame, one row per series and interval (and price) with a point; of the same kind as ``points``
-        The columns that name a series, ``interval`` if there was one, ``timestamp``, start of the interval, the payload
-        of the type in its units, and ``coverage`` : float64, the share of the rows of ``points`` that are known [1].
-        Times and categories are of the types that ``points`` has. A row is known where its amounts are finite, of open
-        interest and rates where the close is; of levels the rows of all levels of an interval count together. Amounts
-        are null where ``amount_unit`` of ``points`` says several units. The columns that describe the points are left
-        out: whether an interval is final does not follow from its parts. Sorted by that key where the engine keeps
-        order.
+        The columns that name a series, ``interval`` if ``points`` has it, ``timestamp``, start of the interval, the
+        values of the type in its units, and ``coverage`` : float64, the share of the rows of ``points`` that are known
+        [1]. Times and categories have the types of ``points``. A row is known if its amounts are finite; for open
+        interest and rates, if the close is finite; for levels, the rows of all levels of an interval count together.
+        Amounts are null if ``amount_unit`` has several units. Descriptors are left out, because whether an interval is
+        final does not follow from its parts. Sorted by that key where the engine keeps order.
 
     Raises
     ------
@@ -140,39 +139,39 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     """
     length, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
     frame: Any = points
-    series = [name for name in series_of(frame, data_type) if name != "interval"]
-    level = ["price"] if "price" in schema.key else []
-    keys = [*series, BUCKET, *level]
+    series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
+    level_columns = ["price"] if "price" in schema.key else []
+    keys = [*series_columns, BUCKET, *level_columns]
     frame = frame.with_columns(bucket_start(nw.col("timestamp"), length).alias(BUCKET))
-    frame = in_one_unit(frame, data_type, [*series, BUCKET])
+    frame = in_one_unit(frame, data_type, [*series_columns, BUCKET])
     if data_type in CANDLES:
         frame = traded(frame, keys)
-    frame = with_coverage(frame, columns, point=[*series, BUCKET] if level else ())
-    joined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
+    frame = with_coverage(frame, columns, point=[*series_columns, BUCKET] if level_columns else ())
+    combined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
         {BUCKET: "timestamp"}
     )
     if "interval" in frame.collect_schema().names():
-        joined = joined.with_columns(nw.lit(length.alias).alias("interval"))
-    named = series_of(joined, data_type)
+        combined = combined.with_columns(nw.lit(length.alias).alias("interval"))
+    result_series = series_of(combined, data_type)
     payload = [
         name
-        for name in dict.fromkeys((*level, *columns, "volume"))
-        if name in schema.names and name not in named
+        for name in dict.fromkeys((*level_columns, *columns, "volume"))
+        if name in schema.names and name not in result_series
     ]
-    rows: Rows = joined.select(*named, "timestamp", *payload, COVERAGE)
-    return rows.sort(*series, "timestamp", *level)
+    rows: Rows = combined.select(*result_series, "timestamp", *payload, COVERAGE)
+    return rows.sort(*series_columns, "timestamp", *level_columns)
 
 
 def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
-    """Return the frame with null for the amounts of rows that would be added up although they count different units.
+    """Set amounts to null in rows that would be added up although they count different units.
 
-    ``amount_unit`` says what they count, if the frame has it; null counts as a unit of its own.
+    The column ``amount_unit``, if the frame has it, says what amounts count; null counts as a unit of its own.
     """
     if AMOUNT_UNIT not in frame.collect_schema().names():
         return frame
-    is_one, schema = is_of_one(AMOUNT_UNIT, keys), schema_of(data_type)
+    is_summable, schema = has_one_unit(AMOUNT_UNIT, keys), schema_of(data_type)
     amounts = [name for name in payload_of(data_type) if schema[name].unit == AMOUNT]
-    return frame.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in amounts)
+    return frame.with_columns(nw.when(is_summable).then(nw.col(name)).alias(name) for name in amounts)
 
 
 def series_of(frame: Rows, data_type: str) -> list[str]:
@@ -182,11 +181,11 @@ def series_of(frame: Rows, data_type: str) -> list[str]:
 
 
 def payload_of(data_type: str) -> list[str]:
-    """Return the payload of a data type: columns that are no identity, descriptor or key, nor derived from others."""
+    """Return the value columns of a data type: those that are neither identity, descriptor or key, nor derived."""
     schema, kind = schema_of(data_type), DATA_TYPES[data_type]
-    named = {*schema.identity, *schema.descriptors, *schema.key}
+    key_columns = {*schema.identity, *schema.descriptors, *schema.key}
     fields = [*kind.fields, *(kind.levels[0].fields if kind.levels else ())]
-    return [field.column for field in fields if field.column not in named]
+    return [field.column for field in fields if field.column not in key_columns]
 
 
 _TIMES = ("first_timestamp", "last_timestamp")
@@ -196,31 +195,31 @@ _NEEDED = ("timestamp", *OHLC, "volume", *_TIMES)
 def gapfill(
     candles: IntoFrameT, /, *, interval: str, start: TimeLike, end: TimeLike, last: IntoFrameT | None = None
 ) -> IntoFrameT:
-    """Candles with every gap of a window filled: open, high, low and close are the last close, and no volume.
+    """Fill every gap of a window with candles whose prices are the last close and whose volume is 0.
 
-    No close is invented: what lies before the first known close of a series stays absent.
+    No close is invented: intervals before the first known close of a series stay absent.
 
     Parameters
     ----------
     candles : frame, n rows, key (series, timestamp), in any order
-        Schema of a candle type, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
-        columns that name a series it may have any; ``side`` is one.
+        Schema of a candle type, as a client returns it. Times are int64 [ns since the epoch] or have a zone. It may
+        have any of the columns that name a series; ``side`` is one.
     interval : str
         Name or alias of the candles' interval.
     start, end : datetime, date, str or int
-        The window, start inclusive, end exclusive: the intervals that start in it are filled. ISO 8601 text, and what
-        has no zone is UTC; an int counts nanoseconds since the epoch. [ns]
+        The window, start inclusive, end exclusive: the intervals that start in it are filled. A text is ISO 8601, and a
+        time without a zone is UTC; an int counts nanoseconds since the epoch. [ns]
     last : frame, one row per series, of the same kind as ``candles``, optional
-        The last close of each series before the window: the columns that name a series, and ``close``
-        [quote per coin]. A series of which there is no candle is filled from it too.
+        The last close of each series before the window: the columns that name a series, and ``close`` [quote per coin].
+        A series without candles is filled from it, too.
 
     Returns
     -------
     frame, the rows of ``candles`` and one per gap; of the same kind as ``candles``
         The same columns, times and categories of the same types. Filled rows have ``volume`` 0 [as in ``candles``],
-        ``coverage`` 1 and the ``amount_unit`` of the nearest candle of the series, the ones before it first, if the
-        frame has these columns. They are null in ``first_timestamp``, ``last_timestamp``, ``is_final`` and columns that
-        the schema does not know. Sorted by series and ``timestamp`` where the engine keeps order.
+        ``coverage`` 1 and the ``amount_unit`` of the nearest candle of the series, preferably one before it, if the
+        frame has these columns. Their ``first_timestamp``, ``last_timestamp``, ``is_final`` and columns that the schema
+        does not know are null. Sorted by series and ``timestamp`` where the engine keeps order.
 
     Raises
     ------
@@ -263,48 +262,55 @@ def gapfill(
     if other := next((interval for interval in intervals_of(table) if interval is not length), None):
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
-    named, units = series_of(frame, "TRADE_AGG"), [name for name in table.names if name == AMOUNT_UNIT]
+    series_columns, units = (
+        series_of(frame, "TRADE_AGG"),
+        [name for name in table.names if name == AMOUNT_UNIT],
+    )
     frame = frame.with_columns(nw.col(*OHLC, "volume").cast(nw.Float64)).with_columns(
         nw.col(name).cast(nw.String()) for name in units
     )
     close = nw.col("close").cast(nw.Float64)
-    rows = frame.select(*named, "timestamp", nw.when(close.is_finite()).then(close), *units)
+    rows = frame.select(*series_columns, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
-        before = OpenTable.of(last, [*named, "close"], parameter="last").rows
-        words = [name for name in named if table.schema[name] == nw.Categorical]
-        known = before.with_columns(nw.col(name).cast(nw.Categorical()) for name in words).select(
-            *named,
+        last_rows = OpenTable.of(last, [*series_columns, "close"], parameter="last").rows
+        categories = [name for name in series_columns if table.schema[name] == nw.Categorical]
+        last_closes = last_rows.with_columns(
+            nw.col(name).cast(nw.Categorical()) for name in categories
+        ).select(
+            *series_columns,
             nw.lit(begin - 1, nw.Int64()).alias("timestamp"),
             nw.when(close.is_finite()).then(close),
             *(nw.lit(None, nw.String()).alias(name) for name in units),
         )
-        rows = nw.concat([rows, known])
+        rows = nw.concat([rows, last_closes])
     time = nw.col("timestamp")
-    following = time.shift(-1).over(*named, order_by="timestamp").fill_null(until)
-    # The gap after each candle: the intervals in the window that start before the next candle.
+    next_time = time.shift(-1).over(*series_columns, order_by="timestamp").fill_null(until)
+    # The gap after each candle consists of the intervals in the window that start before the next candle.
     first = nw.max_horizontal(bucket_start(time, length) + step, nw.lit(begin, nw.Int64()))
-    final = bucket_start(nw.min_horizontal(following, nw.lit(until, nw.Int64())) - 1, length)
+    final = bucket_start(nw.min_horizontal(next_time, nw.lit(until, nw.Int64())) - 1, length)
     order = ["timestamp"]
     rows = rows.with_columns(
-        *(last_known(name, by=named, order=order) for name in ("close", *units)),
+        *(last_known(name, by=series_columns, order=order) for name in ("close", *units)),
         __begin=first,
         __first=nw.lit(0, nw.Int64()),
         __last=(final - first) // step,
-    ).with_columns(nw.col(name).fill_null(strategy="backward").over(*named, order_by=order) for name in units)
+    ).with_columns(
+        nw.col(name).fill_null(strategy="backward").over(*series_columns, order_by=order) for name in units
+    )
     gaps = rows.filter(~nw.col("close").is_null(), nw.col("__last") >= 0, nw.col("__begin") > time)
     filled = spread(gaps, "__first", "__last", name="__number", digits=6).select(
-        *named,
+        *series_columns,
         (nw.col("__begin") + nw.col("__number") * step).alias("timestamp"),
         *(nw.col("close").alias(name) for name in OHLC),
         nw.lit(0.0).alias("volume"),
         *(nw.lit(1.0).alias(name) for name in table.names if name == COVERAGE),
         *units,
     )
-    return table.closed(nw.concat([frame, filled], how="diagonal"), sort=[*named, "timestamp"])
+    return table.closed(nw.concat([frame, filled], how="diagonal"), sort=[*series_columns, "timestamp"])
 
 
 def _moment(parameter: str, time: TimeLike) -> int:
-    """Return a time as nanoseconds since the epoch: an int counts them, anything else is read as in a query."""
+    """Return a time as nanoseconds since the epoch; an int is one already, anything else is read as in a query."""
     if isinstance(time, int) and not isinstance(time, bool) and abs(time) < 2**63:
         return time
     if isinstance(time, float):

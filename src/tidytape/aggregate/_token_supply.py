@@ -40,14 +40,16 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
 
     .. math:: d_i = 100 \, M_i / \sum_{j \in U} M_j
 
-    where M is the market cap last reported in the interval. A token of the universe U that reported none in it enters
-    the sum with its last one from before, if that is at most 24 hours older than the universe's last report in the
-    interval. So give the 24 hours before the first interval too. A share is null where the whole is not known: where a
-    token of the universe has no market cap then, or one of 9e15 or more. Without a universe the whole is every token
-    that reported anything in these 24 hours, and at least two of them: the fewer are recorded, the larger the shares.
+    where M is the market cap last reported in the interval. If a token of the universe U reported none in the interval,
+    its last one from before counts, up to 24 hours before the last report of the universe in the interval. So
+    ``reports`` must contain the 24 hours before the first interval. A share is null if the sum is unknown, because a
+    token of the universe has no market cap at that time, or one of 9e15 or more. Without a universe the sum has every
+    token that reported anything in these 24 hours, and at least two tokens; the fewer tokens are recorded, the larger
+    are the shares.
 
-    Every other column is the last of the interval that is not null, not carried; of two reports of one time the larger
-    value counts as the later. Null, not a number and infinite are no report.
+    Every other column is the last value of the interval that is not null; it is not carried into other intervals. If
+    two reports have the same time, the larger value counts as the later. A value that is null, NaN or infinite is no
+    report.
 
     Parameters
     ----------
@@ -60,11 +62,11 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
         Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
     universe : collection of str, optional
-        Names of the tokens whose market caps are the whole. All tokens of ``reports`` if not given.
+        Names of the tokens whose market caps are summed; by default all tokens of ``reports``.
 
     Returns
     -------
-    frame, one row per token and bucket with a number reported; of the same kind as ``reports``
+    frame, one row per token and bucket with a reported number; of the same kind as ``reports``
         ``token_name``, ``coin``, ``timestamp`` as in ``reports``, start of the bucket, ``marketcap``, last of the
         bucket, and ``first_marketcap``, first of it [USD], ``marketcap_dominance_percent`` [%], null for a token
         outside the universe and where the market cap is null or the sum is not positive, then the other columns of
@@ -97,11 +99,12 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     if isinstance(universe, str) or (universe is not None and not universe):
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
     frame = reports.with_columns(*(number(name) for name in _NUMBERS), nw.col(*_TEXTS).cast(nw.String()))
-    is_whole, members = nw.col("count") > 1, frame
+    is_complete, members = nw.col("count") > 1, frame
     if universe is not None:
-        within = nw.col("token_name").is_in(list(universe))
-        is_whole, members = within & (nw.col("count") == len(set(universe))), frame.filter(within)
-    shared = is_whole & (nw.col("total") > 0)
+        is_in_universe = nw.col("token_name").is_in(list(universe))
+        is_complete = is_in_universe & (nw.col("count") == len(set(universe)))
+        members = frame.filter(is_in_universe)
+    has_share = is_complete & (nw.col("total") > 0)
     points = by_bucket(frame, bucket, _TOKEN, _LAST)
     for columns in ([_RANK], _TEXTS):
         points = points.join(
@@ -112,7 +115,7 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     # Divide by a column that differs from row to row: for a constant polars multiplies by the rounded reciprocal, and
     # the total is a constant if a single bucket is joined to all points.
     total = nw.col("total") + nw.col("marketcap") * 0.0
-    share = nw.when(shared).then(100.0 * nw.col("marketcap") / total)
+    share = nw.when(has_share).then(100.0 * nw.col("marketcap") / total)
     return (
         points.join(_total(members, bucket), on="timestamp", how="left")
         .with_columns(share.alias("marketcap_dominance_percent"))
@@ -121,14 +124,14 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
 
 
 def _total(frame: Rows, interval: Interval) -> Rows:
-    """Sum of the market caps known in each bucket: one row per bucket."""
+    """Return the sum of the last market caps in each bucket, one row per bucket."""
     start = bucket_start(nw.col("timestamp"), interval)
-    timed = frame.with_columns(start.alias(BUCKET))
-    named = timed.group_by(*_TOKEN, BUCKET).agg(nw.col("timestamp").max())
+    bucketed = frame.with_columns(start.alias(BUCKET))
+    last_reports = bucketed.group_by(*_TOKEN, BUCKET).agg(nw.col("timestamp").max())
     return known_sum(
         latest(frame, interval, _TOKEN, "marketcap"),
-        timed.group_by(BUCKET).agg(nw.col("timestamp").max()).select("timestamp"),
-        all_reports=named.select(*_TOKEN, "timestamp"),
+        bucketed.group_by(BUCKET).agg(nw.col("timestamp").max()).select("timestamp"),
+        all_reports=last_reports.select(*_TOKEN, "timestamp"),
         groups=(),
         members=_TOKEN,
         value="marketcap",

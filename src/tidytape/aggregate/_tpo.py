@@ -1,11 +1,11 @@
 """Trades to a market profile: which time blocks touched which price rows (TPO, time price opportunity).
 
-A profile is a table of touches, one row per session, block and price row. Smaller tables suffice to compute it: the
-candle of a block gives the lowest and the highest row that it touched, and a volume profile gives the volume of each
-row. So `candles` and `volume_profile` read the trades once, and the rest works on a few rows per block.
+A profile is a table of touches, one row per session, block and price row. It is computed from smaller tables: the
+candle of a block gives the lowest and the highest row that the block touched, and a volume profile gives the volume of
+each row. So only `candles` and `volume_profile` read the trades, and the rest works on a few rows per block.
 
-Candles are made per *piece*: a block, or a whole session where that is shorter than a block. Sessions have a number
-from then on: joins and groups by three columns, two of them text, take twice as long.
+Candles are made per *piece*: a block, or a whole session if it is shorter than a block. From then on sessions are
+identified by a number, because joins and groups by three columns, two of them text, take twice as long.
 
 Three steps lead to a result::
 
@@ -52,7 +52,7 @@ _NO_MARKET: Final = tuple(nw.lit("").alias(name) for name in MARKET)
 _FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
 _BALANCE: Final = 60 * MINUTE
 MOST_ROWS: Final = MOST_NUMBERS
-"""Most rows of the range of a block; for a smaller block size an eager frame is refused, and a lazy query fails."""
+"""How many rows the range of a block may have; with more, an eager frame is refused and a lazy query fails."""
 _SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
 
 
@@ -74,17 +74,17 @@ def tpo(
     .. math:: n_i = \left|\{b : \lfloor L_b / s \rfloor \le i \le \lfloor H_b / s \rfloor\}\right|,
 
     with :math:`L_b, H_b` the lowest and highest price of block :math:`b` and :math:`s` the block size. A row that no
-    block touched does not appear, but counts as a row of zero where the value area grows.
+    block touched does not appear, but the growth of the value area counts it as zero.
 
     Parameters
     ----------
     trades : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] as in a lake, or times with a
-        zone as of `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin]; and
-        ``sequence`` int64, the order of the trades of a moment, which those of a client lack. Nothing but the opening
-        and the closing price needs it.
+        zone as from `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin];
+        and ``sequence`` int64, the order of trades at one time. Trades of a client lack it; only the opening and the
+        closing price need it.
     interval : str
-        Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``: the length of a session, unless ``session`` says so.
+        Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``: the length of a session, unless ``session`` is given.
     block_size : Decimal, int, float or str, > 0
         Height of a row. [quote per coin]
     session : str, optional
@@ -92,45 +92,45 @@ def tpo(
     block_minutes : {30, 5, 60, 240}
         Length of a block. The last block of a session ends with it. [min]
     now : int, optional
-        Up to when the trades are known, ns since the epoch. The block this lies in is in progress; without it, none
-        is. [ns]
+        The time up to which the trades are known. The block that contains it is in progress; by default no block is.
+        [ns since the epoch]
 
     Returns
     -------
     frame, one row per market, session and price row touched; of the same kind as ``trades``
-        Sorted by (exchange, raw_symbol, timestamp, price) where the engine keeps order. Of the session, repeated on
-        each of its rows:
+        Sorted by (exchange, raw_symbol, timestamp, price) where the engine keeps order. Columns of the session,
+        repeated on each of its rows:
 
         - ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session,
-        - ``period_start`` (the same), ``period_end`` (exclusive) : likewise,
+        - ``period_start``, equal to ``timestamp``, and ``period_end`` (exclusive), of the same type,
         - ``block_size_minutes`` : int64 [min],
         - ``poc_price``, ``vah_price``, ``val_price`` : rows of the point of control, of the value area's upper and
           lower end, as `value_area` finds them by default (70%, two rows at a time) [quote per coin],
         - ``profile_high``, ``profile_low`` : highest and lowest row [quote per coin],
-        - ``opening_price``, ``closing_price`` : of the trade with the smallest and largest (timestamp, sequence);
-          without ``sequence``, null where the trades of that moment are at several prices [quote per coin],
+        - ``opening_price``, ``closing_price`` : prices of the trades with the smallest and the largest (timestamp,
+          sequence); without ``sequence``, null if the trades at that time have several prices [quote per coin],
         - ``ibr_high``, ``ibr_low`` : highest and lowest price traded in the initial balance, the blocks that start
           less than 60 minutes into the session; null if none of them traded [quote per coin],
         - ``total_tpo_count`` : int64 [TPO], ``value_area_percentage`` [%], ``total_volume`` [coin].
 
-        And of the row:
+        Columns of the row:
 
         - ``price`` : low edge [quote per coin],
-        - ``buy_volume``, ``sell_volume``, and their sum ``volume`` : 0 where touched but not traded on [coin],
+        - ``buy_volume``, ``sell_volume``, and their sum ``volume`` : 0 if the row has no trade [coin],
         - ``tpo_count``, ``first_touch_block``, ``last_touch_block`` : int64,
-        - ``is_single_print`` : whether one block touched it, and the run of such neighbours it is part of ends
+        - ``is_single_print`` : whether exactly one block touched it, and its run of neighbours with one block lies
           strictly inside the profile. A run that reaches the highest or lowest row is a tail instead,
         - ``is_poor_high``, ``is_poor_low`` : whether it is the highest or lowest row, and two or more blocks
           touched it,
-        - ``is_in_progress`` : whether the block in progress touched it, so that the flags may yet change.
+        - ``is_in_progress`` : whether the block in progress touched it, so that the flags may still change.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not one of those listed; or, ``trades`` being eager, if the range of a block has more than
-        1,048,576 rows. Lazy frames are not read here: the query of such a one fails when it is computed.
+        If an argument is not one of those listed; or if in an eager frame the range of a block has more than 1,048,576
+        rows. A lazy frame is not read here; its query fails when it is computed.
 
     See Also
     --------
@@ -138,7 +138,7 @@ def tpo(
 
     Notes
     -----
-    Eager frames are computed by polars, lazy ones by their own engine.
+    polars computes eager frames; lazy frames are computed by their own engine.
 
     The lists of the wire format follow from the flags and the touches. In polars::
 
@@ -195,21 +195,21 @@ def tpo_of(
     amount: Literal["coin", "quote"] = "coin",
     united: bool = False,
 ) -> IntoFrameT:
-    """Market profile per exchange and symbol, made of its minutes.
+    """Market profile per exchange and symbol, from one-minute candles and profiles.
 
     Parameters
     ----------
     candles : frame, n rows, in any order
         From `tidytape.aggregate.minute_candles`.
     profile : frame, m rows, in any order, of the same kind
-        From `tidytape.aggregate.minute_profile` of the same trades, of a block size that divides this one.
+        From `tidytape.aggregate.minute_profile` of the same trades, with a block size that divides this one.
     interval, block_size, session, block_minutes, now
-        As of `tpo`.
+        As in `tpo`.
     amount : {"coin", "quote"}
         What the volumes count.
     united : bool
-        Make one profile of all markets, which are of one coin: a block touched a row if it did on any of them, and
-        volumes are summed. ``exchange`` and ``raw_symbol`` are then empty.
+        Whether to make one profile of all markets, which must have one coin: a block touched a row if it did so on any
+        market, and volumes are summed. ``exchange`` and ``raw_symbol`` are then empty.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def tpo_of(
     Raises
     ------
     MissingColumnError, QueryError
-        As `tpo` does.
+        As in `tpo`.
 
     References
     ----------
@@ -253,25 +253,25 @@ def tpo_touches(
     session: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
 ) -> IntoFrameT:
-    """Touches of each market: which block of a session touched which price row, and what it traded there.
+    """Touches of each market: which block of a session touched which price row, and its volume there.
 
     Parameters
     ----------
     trades, interval, block_size, session, block_minutes
-        As of `tpo`.
+        As in `tpo`.
 
     Returns
     -------
     frame, one row per market, session, block and price row touched; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session, ``block_id`` int64, from 0
         at the session's start, ``price``, low edge of the row [quote per coin], ``buy_volume``, ``sell_volume`` and
-        their sum ``volume``, 0 where touched but not traded on [coin]. Sorted by (exchange, raw_symbol, timestamp,
-        block_id, price) where the engine keeps order.
+        their sum ``volume``, 0 without a trade [coin]. Sorted by (exchange, raw_symbol, timestamp, block_id, price)
+        where the engine keeps order.
 
     Raises
     ------
     MissingColumnError, QueryError
-        As `tpo` does.
+        As in `tpo`.
 
     See Also
     --------
@@ -315,12 +315,12 @@ def tpo_touches_of(
     amount: Literal["coin", "quote"] = "coin",
     united: bool = False,
 ) -> IntoFrameT:
-    """Touches of each market, made of its minutes.
+    """Touches of each market, from one-minute candles and profiles.
 
     Parameters
     ----------
     candles, profile, interval, block_size, session, block_minutes, amount, united
-        As of `tpo_of`.
+        As in `tpo_of`.
 
     Returns
     -------
@@ -330,7 +330,7 @@ def tpo_touches_of(
     Raises
     ------
     MissingColumnError, QueryError
-        As `tpo` does.
+        As in `tpo`.
 
     References
     ----------
@@ -362,11 +362,11 @@ class Parts:
     Attributes
     ----------
     sessions : one row per session
-        ``session``, its number; the columns of `PROFILE`, which name it; and its prices.
+        ``session``, the number of the session; the columns of `PROFILE`, which name it; and its prices.
     ranges : one row per session, block and market
-        ``session``, ``block_id``, and the ``lowest`` and ``highest`` price row that it touched.
+        ``session``, ``block_id``, and the ``lowest`` and ``highest`` price row that the block touched.
     traded : function
-        Returns the volume profile of an interval.
+        Return the volume profile for an interval.
     """
 
     sessions: Rows
@@ -388,7 +388,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How time is cut into sessions and blocks, and price into rows."""
+    """How time is divided into sessions and blocks, and price into rows."""
 
     session: Interval | None  # None: a calendar month
     minutes: int
@@ -398,15 +398,15 @@ class Cut:
     def of(
         cls, interval: str, block_size: Decimal | float | str, session: str | None, block_minutes: int
     ) -> Cut:
-        """Return the cut that the arguments of `tpo` describe."""
+        """Return the `Cut` that the arguments of `tpo` describe."""
         if block_minutes not in TPO_BLOCK_MINUTES:
             expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
             raise QueryError("block_minutes", got=block_minutes, expected=expected)
         length: Interval | None = interval_of(interval)
         if session is not None:
-            sessions = {name: known for known in TPOSession for name in (known.value, known.alias)}
+            sessions = {name: kind for kind in TPOSession for name in (kind.value, kind.alias)}
             if str(session) not in sessions:
-                expected = "one of " + ", ".join(known.alias for known in TPOSession)
+                expected = "one of " + ", ".join(kind.alias for kind in TPOSession)
                 raise QueryError(
                     "session", got=session, expected=expected, hint=did_you_mean(str(session), sessions)
                 )
@@ -415,7 +415,7 @@ class Cut:
 
     @property
     def piece(self) -> Interval:
-        """The interval of a piece: a block, or a whole session where that is shorter than a block.
+        """The interval of a piece: a block, or a whole session if it is shorter than a block.
 
         Both lengths are aligned to the epoch and one divides the other, so a piece lies in one block and one session.
         """
@@ -423,7 +423,7 @@ class Cut:
         return next(interval for interval in Interval if interval.seconds == seconds)
 
     def placed(self, pieces: Rows) -> Rows:
-        """Add the start of each piece's session as ``timestamp``, and its block within the session as ``block_id``."""
+        """Add the start of each piece's session as ``timestamp``, and the number of its block as ``block_id``."""
         time = nw.col(BUCKET)
         if self.session:
             pieces = pieces.with_columns(bucket_start(time, self.session).alias("timestamp"))
@@ -444,10 +444,10 @@ class Cut:
 def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     """Add the start of the UTC calendar month that a time, in whole seconds, lies in. [ns]
 
-    Years are counted from March, so that a leap day is the last day of its year. Dividing days by centuries, the
+    Years are counted from March, so that a leap day is the last day of its year. Dividing the days by centuries, the
     remainder by years and that remainder by months leaves the day of the month: 4 centuries have 146,097 days, 4 years
-    have 1,461, and 5 months from March on have 153; the remainders place long and short months right (C. Neri and L.
-    Schneider, "Euclidean affine functions and their application to calendar algorithms", 2023).
+    have 1,461, and 5 months from March on have 153. The rounding of the quotients fits the long and short months (C.
+    Neri and L. Schneider, "Euclidean affine functions and their application to calendar algorithms", 2023).
 
     The steps use integers, because all engines agree on these. Each step is a column of its own: an engine that
     translates a remainder into two quotients would double a nested expression at every step. Times are whole seconds,
@@ -499,7 +499,7 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
 
 
 def _touches(parts: Parts, cut: Cut) -> Rows:
-    """Return one row per session, block and price row touched, with what was traded there."""
+    """Return one row per session, block and price row touched, with the volumes of the block in that row."""
     key = ["session", "block_id", "row"]
     return (
         with_volumes(touches(parts.ranges), _traded(parts, cut, key, cut.piece), key)
@@ -521,12 +521,14 @@ def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
         *_SUMMED,
     )
     is_summed = cut.session is None and interval is Interval.DAY
-    # The profile's volume is the float sum of two volumes; this rounds it to the decimal that they add up to.
-    summed = _SUMMED if is_summed else ("volume",)
-    traded = exact.in_parts(parts.numbered(cut.placed(profile)), *summed)
+    # The profile's volume is the float sum of two volumes; summing it in parts rounds it to their decimal sum.
+    sum_columns = _SUMMED if is_summed else ("volume",)
+    volumes = exact.in_parts(parts.numbered(cut.placed(profile)), *sum_columns)
     if is_summed:
-        traded = traded.group_by(*key).agg(exact.summed(*summed))
-    return traded.select(*key, *(exact.total(name) if name in summed else nw.col(name) for name in _SUMMED))
+        volumes = volumes.group_by(*key).agg(exact.summed(*sum_columns))
+    return volumes.select(
+        *key, *(exact.total(name) if name in sum_columns else nw.col(name) for name in _SUMMED)
+    )
 
 
 def _opened(
@@ -537,7 +539,7 @@ def _opened(
     *,
     united: bool,
 ) -> tuple[OpenTable[IntoFrameT], Parts]:
-    """Open the minute candles and the minute profile; return the table of candles, and the result of `_cut_minutes`."""
+    """Open minute candles and profiles; return the table of the candles, and the parts of market profiles."""
     table = OpenTable.of(candles, needed_of_candles(), times=_TIMES)
     levels = OpenTable.of(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
     return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
@@ -553,16 +555,17 @@ def _cut_minutes(
     eager: bool = False,
 ) -> Parts:
     """Return the parts of market profiles, from one-minute candles and profiles."""
-    members = with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
-    blocks, ranges = members, members
+    member_candles = with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
+    group_candles, ranges = member_candles, member_candles
     if united:
-        # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
-        ranges, rows = members.with_columns(*_NO_MARKET), rows.with_columns(*_NO_MARKET)
-        blocks = with_rows(
+        # The candle of the group gives open and close. Its range would also contain rows between the ranges of two
+        # members, which no trade crossed, so the touched rows are those of each member.
+        ranges, rows = member_candles.with_columns(*_NO_MARKET), rows.with_columns(*_NO_MARKET)
+        group_candles = with_rows(
             candles_of.core(minutes.with_columns(*_NO_MARKET), interval=cut.piece), cut, eager=False
         )
     return parts_of(
-        blocks,
+        group_candles,
         ranges,
         lambda interval: profile_of.core(rows, interval=interval, block_size=cut.grid.size, amount=amount),
         cut,
@@ -577,16 +580,16 @@ def tpo_of_minutes(
     *,
     united: bool,
 ) -> tuple[Rows, Rows]:
-    """Return the result of `tpo_of`, and that of `tpo_touches_of` without volumes, from minute candles and profiles."""
+    """Return the results of `tpo_of` and, without volumes, of `tpo_touches_of`, from minute candles and profiles."""
     parts = _cut_minutes(minutes, rows, cut, amount, united=united)
     return profiles_of(parts, cut, None), parts.touched(cut)
 
 
 def with_lists(levels: Rows, touched: Rows, *, lists_once: bool = False) -> Rows:
-    """Add the blocks that touched each level, and its session's lists of levels, as ``client.tpo`` returns them.
+    """Add the blocks that touched each level, and the lists of levels of its session, as ``client.tpo`` returns them.
 
-    Rows never share a list in memory, so lists on every level take memory in the square of the levels. With
-    ``lists_once`` they stand on the lowest level of a session alone.
+    Rows do not share lists in memory, so lists on every level take memory that grows with the square of the number of
+    levels. With ``lists_once`` only the lowest level of a session has them.
     """
     polars, key = levels.implementation.to_native_namespace(), [*PROFILE, "price"]
     native = levels.to_native()
@@ -606,8 +609,8 @@ def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:
     """Return the parts of market profiles, from trades."""
     order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
-    make = candles_without_volume if order else _candles_of_moments
-    blocks = with_rows(make(trades, interval=cut.piece), cut, eager=table.is_eager)
+    make_candles = candles_without_volume if order else _candles_of_moments
+    blocks = with_rows(make_candles(trades, interval=cut.piece), cut, eager=table.is_eager)
     return parts_of(
         blocks,
         blocks,
@@ -617,9 +620,9 @@ def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:
 
 
 def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
-    """Return candles of trades without ``sequence``; open or close is null where it depends on the order of trades.
+    """Return candles of trades without ``sequence``; open or close is null if it depends on the order of trades.
 
-    That is so if the first or the last moment of a candle has trades at several prices.
+    It does if trades at the first or the last time of a candle have several prices.
     """
     moments = (
         trades.group_by(*MARKET, "timestamp")
@@ -663,7 +666,7 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
     if not eager:
-        # Several steps read the blocks: without a cache polars would make the candles of the trades for each of them.
+        # Several steps read the blocks; without a cache polars would compute the candles again for each step.
         return blocks if in_sql(blocks) else nw.from_native(blocks.to_native().cache())
     collected = blocks.collect("polars")
     rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
@@ -678,7 +681,7 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
 
 
 def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
-    """Add ``lowest`` and ``highest``, the profile's rows, ``period_end``, and the flags of each level."""
+    """Add ``lowest`` and ``highest``, the outermost rows, ``period_end``, and the flags of each level."""
     row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
     is_single = nw.col("tpo_count") == 1
     levels = (
@@ -693,19 +696,19 @@ def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
             nw.col("single")
             .cum_sum()
             .over("session", order_by="row")
-            .alias("singles_below"),  # this row included
+            .alias("singles_below"),  # includes this row
         )
     )
     singles_above = (
         nw.col("singles") - nw.col("singles_below") + 1
     )  # this row included, if its TPO count is 1
-    # A row is in a tail if it and every row beyond it, up to the top or down to the bottom, have exactly one TPO.
-    in_tail = (nw.col("singles_below") == row - lowest + 1) | (singles_above == highest - row + 1)
+    # A row is in a tail if it and all rows beyond it, up to the top or down to the bottom, have a TPO count of 1.
+    is_in_tail = (nw.col("singles_below") == row - lowest + 1) | (singles_above == highest - row + 1)
     block_end = nw.min_horizontal(
         nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (cut.minutes * MINUTE), "period_end"
     )
     return levels.with_columns(
-        (is_single & ~in_tail).alias("is_single_print"),
+        (is_single & ~is_in_tail).alias("is_single_print"),
         ((row == highest) & ~is_single).alias("is_poor_high"),
         ((row == lowest) & ~is_single).alias("is_poor_low"),
         (nw.lit(False) if now is None else block_end > now).alias("is_in_progress"),
@@ -713,15 +716,15 @@ def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
 
 
 def _sessions(blocks: Rows) -> Rows:
-    """Return the first and last price and the initial balance of each session."""
+    """Return the opening and closing price and the initial balance of each session."""
     time = nw.col(BUCKET)
-    into_session = time - nw.col("timestamp")
+    time_in_session = time - nw.col("timestamp")
     return (
         blocks.with_columns(
             nw.when(time == time.min().over(*PROFILE)).then(nw.col("open")).alias("opening_price"),
             nw.when(time == time.max().over(*PROFILE)).then(nw.col("close")).alias("closing_price"),
-            nw.when(into_session < _BALANCE).then(nw.col("high")).alias("ibr_high"),
-            nw.when(into_session < _BALANCE).then(nw.col("low")).alias("ibr_low"),
+            nw.when(time_in_session < _BALANCE).then(nw.col("high")).alias("ibr_high"),
+            nw.when(time_in_session < _BALANCE).then(nw.col("low")).alias("ibr_low"),
         )
         .group_by(*PROFILE)
         .agg(nw.col("opening_price", "closing_price", "ibr_high").max(), nw.col("ibr_low").min())

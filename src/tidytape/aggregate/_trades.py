@@ -1,4 +1,4 @@
-"""Trades to candles, to volume profiles and to trades as the service returns them; liquidations to volume."""
+"""Trades to candles, to volume profiles, and to trades as the service returns them; liquidations to volumes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
 
 @tabular(_needed, new_times=dict.fromkeys(("first_timestamp", "last_timestamp"), "timestamp"))
 def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
-    """Candles of each market, or of each side of it.
+    """Candles of each market, or of each side of each market.
 
     The first trade of a bucket is the one with the smallest (timestamp, sequence), the last the one with the largest,
     whatever the order of the rows. A bucket without trades has no row.
@@ -33,19 +33,20 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     trades : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or times with a zone,
         ``sequence`` int64, ``price`` [quote per coin], ``amount`` [coin], and ``side`` (BUY or SELL) if ``by_side``.
-        Trades of a client have no ``sequence``: it has candles.
+        Trades of a client have no ``sequence``; fetch candles from the client instead.
     interval : str
         Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
         weeks to Monday.
     by_side : bool
-        One candle per side instead of one over both.
+        Whether each side has candles of its own.
 
     Returns
     -------
     frame, one row per market, side if ``by_side``, and bucket with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``side`` if ``by_side``, ``timestamp`` as in ``trades``, start of the bucket,
         ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``first_timestamp`` and
-        ``last_timestamp`` likewise, of the first and last trade. Sorted by that key where the engine keeps order.
+        ``last_timestamp``, of the same type, of the first and last trade. Sorted by that key where the engine keeps
+        order.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
 
 
 def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
-    """Return the candles of `candles` without their ``volume``, whose sum is most of the work."""
+    """Return the result of `candles` without ``volume``, whose sum takes most of the time."""
     return _candles(trades, interval, [*MARKET], volume=False)
 
 
@@ -127,7 +128,7 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     ----------
     trades : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] as in a lake, or times with a
-        zone as of `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin].
+        zone as in `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin].
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -139,15 +140,15 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     frame, one row per market, bucket and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the bucket, ``price``, low edge of the
         row [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
-        raw_symbol, timestamp, price) where the engine keeps order. What has no price, or one beyond 2**53 rows from
-        zero, where floats do not tell one row from the next, is in a row of its own whose price is null.
+        raw_symbol, timestamp, price) where the engine keeps order. Trades without a price, or with a price more than
+        2**53 rows from zero, where floats cannot tell one row from the next, are in a row with a null price.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, times have no zone, or the block size is no positive number.
+        If the interval is unknown, times have no zone, or the block size is not a positive number.
 
     References
     ----------
@@ -172,8 +173,8 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     """
     grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), interval_of(interval))
     side = nw.col("side")
-    # Sum by side first, and put the sides into two columns when few rows are left: amounts are then split into parts
-    # once, not once per side. Grouping by a number is faster than by text.
+    # First sum by side, and only then put the sides into two columns: so amounts are split into parts once, not once
+    # per side. Grouping by a number is faster than by text.
     sides = (
         exact.in_parts(trades, "amount")
         .with_columns(
@@ -209,7 +210,7 @@ _PAYLOAD = ("timestamp", "id", "price", "amount", "quote_amount")
 
 @tabular([*_SIDE, *_PAYLOAD, "sequence"])
 def raw_trades(trades: Rows, /) -> Rows:
-    """Trades of each market and side, in the order in which they happened.
+    """Trades of each market and side, in the order of trading.
 
     Parameters
     ----------
@@ -259,8 +260,9 @@ def raw_trades(trades: Rows, /) -> Rows:
 def liquidations(events: Rows, /, *, interval: str) -> Rows:
     """Liquidated volume of each market and side.
 
-    The side is that of the liquidated position: BUY = longs were liquidated. Sums are exact, whatever the order of the
-    rows. Feeds are sampled, so totals are lower bounds. A bucket without liquidations of a side has no row for it.
+    The side is that of the liquidated position: BUY means that longs were liquidated. Sums are exact, whatever the
+    order of the rows. Feeds are sampled, so totals are lower bounds. A bucket without liquidations of a side has no row
+    for it.
 
     Parameters
     ----------
@@ -327,7 +329,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     the block size, decided on exact decimals. Sums are exact. Feeds are sampled, so totals are lower bounds. A row
     without liquidations does not appear, nor an event whose coin is null.
 
-    Prices of markets with another quote are other prices: choose the markets before.
+    Prices in different quotes do not belong into one heatmap, so filter the markets first.
 
     Parameters
     ----------
@@ -352,7 +354,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown or the block size is no positive number.
+        If the interval is unknown or the block size is not a positive number.
 
     References
     ----------

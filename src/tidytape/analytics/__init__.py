@@ -1,12 +1,12 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
-- `cross` : the markets of a coin as one, and each beside the others: sums, averages, shares, premiums.
+- `cross` : the markets of a coin combined, and compared with each other: sums, averages, shares, premiums.
 - `depth` : books as arrays and numbers: matrices, coarser grids, depth near the mid, walls, slippage.
 - `flow` : who trades and at whose cost: delta, CVD, imbalance, open interest and price, liquidations, large trades.
 - `funding` : rates over any interval and per year, what positions paid, spreads and carry between exchanges, basis.
 - `options` : smiles, term structures, curves and surfaces of chains; summaries by tenor; realised volatility.
-- `pit` : what was known when: as-of views and joins, candles for backtests.
-- `profile` : points of control, value areas and all else of volume and market profiles.
+- `pit` : point in time: what was known at which time; as-of views and joins, candles for backtests.
+- `profile` : points of control, value areas and other measures of volume and market profiles.
 - `quality` : what is wrong with a frame: audits, gaps, completeness.
 
 A module is imported when it is first used.

@@ -18,7 +18,7 @@ from tidytape.times import INTERVALS, SECOND
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite number, and no boolean."""
+    """Return whether a value is a finite number; a boolean is not."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return False
     try:
@@ -28,7 +28,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def number(parameter: str, argument: object, *, least: float | None = None) -> float:
-    """Return a finite number, of at least ``least`` if that is not None; raise QueryError for anything else."""
+    """Return a finite number, at least ``least`` if given; raise QueryError for anything else."""
     more = "" if least is None else f", {least:g} or more"
     return _between(parameter, argument, f"a finite number{more}", least=-inf if least is None else least)
 
@@ -42,14 +42,14 @@ def _between(
     above: float = -inf,
     most: float = inf,
 ) -> float:
-    """Return a finite number between two limits; raise QueryError, with what is expected, for anything else."""
+    """Return a finite number within the limits; raise QueryError, which says ``expected``, for anything else."""
     if not is_number(argument) or not least <= argument <= most or not float(argument) > above:
         raise QueryError(parameter, got=argument, expected=expected)
     return float(argument)
 
 
 def nanoseconds(parameter: str, argument: object) -> int:
-    """Convert a timedelta of at least 0, or a text such as ``8h``, to nanoseconds; else raise QueryError."""
+    """Convert a timedelta of 0 or more, or a text such as ``8h``, to nanoseconds; raise QueryError for others."""
     if isinstance(argument, str):
         return duration(parameter, argument)
     if not isinstance(argument, timedelta) or argument < timedelta():
@@ -64,13 +64,15 @@ def _in_reach(parameter: str, argument: object, length: int) -> int:
     return length
 
 
-def one_of(parameter: str, argument: object, known: Iterable[str]) -> None:
-    """Raise QueryError unless the value is one of the known values; the hint names the nearest of them."""
-    known = tuple(known)
-    if not isinstance(argument, str) or argument not in known:
-        close = nearest(argument, known) if isinstance(argument, str) else None
+def one_of(parameter: str, argument: object, choices: Iterable[str]) -> None:
+    """Raise QueryError unless the argument is one of the choices; the hint names the nearest choice."""
+    choices = tuple(choices)
+    if not isinstance(argument, str) or argument not in choices:
+        close = nearest(argument, choices) if isinstance(argument, str) else None
         hint = f"did you mean {close!r}?" if close else None
-        raise QueryError(parameter, got=argument, expected=f"one of {', '.join(map(repr, known))}", hint=hint)
+        raise QueryError(
+            parameter, got=argument, expected=f"one of {', '.join(map(repr, choices))}", hint=hint
+        )
 
 
 def positive(parameter: str, argument: object) -> float:
@@ -91,7 +93,7 @@ def integer(parameter: str, argument: object, *, least: int = 1, most: int = 1_0
 
 
 def flag(parameter: str, argument: object) -> bool:
-    """Return a boolean, numpy's too; raise QueryError if it is anything else."""
+    """Return a boolean of Python or numpy as bool; raise QueryError for anything else."""
     if not isinstance(argument, bool | np.bool):
         raise QueryError(parameter, got=argument, expected="True or False")
     return bool(argument)
@@ -100,7 +102,7 @@ def flag(parameter: str, argument: object) -> bool:
 def duration(parameter: str, argument: object) -> int:
     """Convert a timedelta or a text such as ``8h`` to nanoseconds; raise QueryError for anything else.
 
-    A bare number is refused: a caller might mean 8 hours, where a query would read 8 milliseconds.
+    A number without a unit is refused: a caller might mean 8 hours where a query would read 8 milliseconds.
     """
     if not isinstance(argument, str | timedelta) or (
         isinstance(argument, str) and not argument.strip()[-1:].isalpha()
@@ -123,19 +125,19 @@ def length(parameter: str, argument: object) -> int:
     >>> length("session", "1w") // SECOND, length("session", "8h") // SECOND
     (604800, 28800)
     """
-    known = INTERVALS.get(argument) if isinstance(argument, str) else None
-    return duration(parameter, argument) if known is None else known.seconds * SECOND
+    interval = INTERVALS.get(argument) if isinstance(argument, str) else None
+    return duration(parameter, argument) if interval is None else interval.seconds * SECOND
 
 
 def column(parameter: str, argument: object, *, reserved: Iterable[str] = ()) -> str:
-    """Return the name of a column; raise QueryError if it is not a string, or if it is in ``reserved``."""
+    """Return the name of a column; raise QueryError if the name is not a string, or is in ``reserved``."""
     if not isinstance(argument, str):
         raise QueryError(parameter, got=argument, expected="the name of a column")
     return columns(parameter, argument, reserved=reserved)[0]
 
 
 def columns(parameter: str, argument: str | Iterable[str], *, reserved: Iterable[str] = ()) -> list[str]:
-    """Return column names as a list; raise QueryError if it is empty, repeats a name, or has a reserved one."""
+    """Return column names as a list; raise QueryError if the list is empty, repeats a name or has a reserved name."""
     names = as_list(argument)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise QueryError(parameter, got=argument, expected="names of columns, at least one, each once")

@@ -17,12 +17,12 @@ from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
 from tidytape.frames._table import IDENTITY, OpenTable
 from tidytape.frames._times import length_of
-from tidytape.frames._units import AMOUNT_UNIT, is_of_one
+from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.times import HOUR
 
 
 def one_series(table: OpenTable[Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return the value that each of some columns has in every row.
+    """Return the only value of each of some columns; refuse a frame that has several values in one of them.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ def one_series(table: OpenTable[Any], names: Sequence[str]) -> dict[str, Any]:
     rows = table.rows.select(*names)
     first = next(rows.head(1).collect().iter_rows(named=True), dict.fromkeys(names))
     # Comparing all rows with the first needs neither the distinct values nor a sort.
-    same = {
+    is_first_value = {
         name: (
             nw.col(name).is_null() if value is None else (nw.col(name) == value).fill_null(value=False)
         ).all()
         for name, value in first.items()
     }
-    (comparisons,) = rows.select(**same).collect().iter_rows(named=True)
+    (comparisons,) = rows.select(**is_first_value).collect().iter_rows(named=True)
     for name, is_same in comparisons.items():
         if is_same is False:
             raise QueryError(
@@ -65,7 +65,7 @@ def one_series(table: OpenTable[Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 WORDS: Final = (nw.String, nw.Categorical, nw.Enum)
-"""Types of columns of words."""
+"""Types of columns of text."""
 
 _LEVELS: Final = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
 _POINTS: Final = {"id", "open", "close"}
@@ -79,20 +79,20 @@ _RULES: Final = ("atm", "delta")
 
 
 def is_of_levels(names: Iterable[str]) -> bool:
-    """Return whether each row of a frame is a level.
+    """Return whether each row of a frame with these columns is a level.
 
-    Trades and candles have prices too. A level has a size or a count, but neither an id nor an open or close.
+    Trades and candles have prices too. A level has a size or a count, but no id, open or close.
     """
     names = set(names)
     return "price" in names and not _POINTS & names and bool(_LEVELS & names)
 
 
-def of_rows(table: OpenTable[Any], *, without: Iterable[str] = ()) -> list[str]:
-    """Return the columns that tell apart the rows of one time: the identity columns, and columns such as ``expiry``.
+def row_columns(table: OpenTable[Any], *, without: Iterable[str] = ()) -> list[str]:
+    """Return the columns that, with the time, identify a row: the identity columns, and columns such as ``expiry``.
 
-    A series may have several rows at each time: one per maturity, expiry, distance from the mid, other market of a
-    spread, or argument of a result. ``days`` to an expiry shrink from one time to the next, so they name a maturity
-    only in frames without ``expiry``; in the service's summaries ``tenor`` names it.
+    A series may have several rows at each time: one per maturity, per expiry, per distance from the mid, per second
+    market of a spread, or per argument of a result. ``days`` to an expiry shrink from one time to the next, so they
+    identify a maturity only in frames without ``expiry`` and ``tenor``.
 
     Parameters
     ----------
@@ -118,14 +118,14 @@ def of_rows(table: OpenTable[Any], *, without: Iterable[str] = ()) -> list[str]:
 Duration = str | timedelta
 """A timedelta, or a text such as ``"8h"``; a bare number has no unit."""
 
-MIXED = "__mixed"
-"""1.0 where the rows of a series have several amount units, so that their amounts do not add up; else 0.0."""
+HAS_MIXED_UNITS = "__has_mixed_units"
+"""1.0 where a series has several amount units, so that its amounts do not add up; else 0.0."""
 
-TIMES = "__times"
-"""How many rows have the key of a row."""
+ROW_COUNT = "__row_count"
+"""How many rows of the frame have the same key as this row."""
 
-TWICE = "__twice"
-"""1.0 where a market has several rows at one time, so that a sum over markets would be wrong; else 0.0."""
+IS_REPEATED = "__is_repeated"
+"""1.0 where several rows have the same key, e.g. a market two rows at one time, so that sums are wrong; else 0.0."""
 
 _OF_A_MARKET = (*MARKET, "normalized_symbol", "category")
 
@@ -133,10 +133,10 @@ _OF_A_MARKET = (*MARKET, "normalized_symbol", "category")
 def across(
     table: OpenTable[Any], by: str | Iterable[str] | None, *, without: Iterable[str] = ()
 ) -> list[str]:
-    """Return the columns that must be equal for markets to be compared: ``by``, or all but those that name a market."""
+    """Return the columns that markets must share to be compared: ``by``, or all columns of the key but the market's."""
     if by is None:
-        return of_rows(table, without=(*_OF_A_MARKET, "timestamp", "price", *without))
-    return table.series(by, without=("timestamp", *without))
+        return row_columns(table, without=(*_OF_A_MARKET, "timestamp", "price", *without))
+    return table.series_columns(by, without=("timestamp", *without))
 
 
 def markets(
@@ -147,7 +147,7 @@ def markets(
     results: Sequence[str],
     times: Sequence[str] = (),
 ) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
-    """Open points of single markets: return the table, the rows that have a time, and the columns of the series.
+    """Open points of single markets; return the table, the rows that have a time, and the columns that name a series.
 
     Numbers that are not finite are null in these rows.
 
@@ -157,62 +157,62 @@ def markets(
         If the frame has a row for each price, and ``by`` does not tell prices apart.
     """
     table = OpenTable.of(frame, MARKET, times=["timestamp", *times], numbers=numbers)
-    series = across(table, by, without=[*MARKET, *numbers, *times, *results])
-    if "price" in table.names and "price" not in {*series, *numbers}:
+    series_columns = across(table, by, without=[*MARKET, *numbers, *times, *results])
+    if "price" in table.names and "price" not in {*series_columns, *numbers}:
         raise QueryError(
             "by",
-            got=series,
+            got=series_columns,
             expected="'price' among the columns: the frame has it, and so may have several rows per market",
             hint="add it to by, or drop the column",
         )
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in numbers)
-    return table, rows, series
+    return table, rows, series_columns
 
 
 def with_repeats(
     rows: nw.LazyFrame[Any],
-    series: Sequence[str],
+    series_columns: Sequence[str],
     *,
     members: Sequence[str] = MARKET,
     of_amounts: bool = False,
 ) -> nw.LazyFrame[Any]:
-    """Add `TIMES`, how many rows a member of a series has at one time, and `TWICE`, 1.0 where that is several.
+    """Add `ROW_COUNT`, how many rows a member of a series has at one time, and `IS_REPEATED`, 1.0 if it has several.
 
-    Amounts in different units cannot be summed. With ``of_amounts`` the rows also get `MIXED`, 1.0 where a series has
-    several amount units; `TWICE` is 1.0 there, too.
+    Amounts in different units cannot be summed. So with ``of_amounts`` the rows also get `HAS_MIXED_UNITS`, 1.0 where a
+    series has several amount units, and `IS_REPEATED` is 1.0 there, too.
     """
-    rows = repeated(rows, [*series, *members, "timestamp"])
+    rows = repeated(rows, [*series_columns, *members, "timestamp"])
     if not of_amounts:
         return rows
     has_unit = AMOUNT_UNIT in rows.collect_schema().names()
-    differ = ~is_of_one(AMOUNT_UNIT, series) if has_unit else nw.lit(value=False)
-    return rows.with_columns(nw.when(differ).then(1.0).otherwise(0.0).alias(MIXED)).with_columns(
-        nw.max_horizontal(TWICE, MIXED).alias(TWICE)
+    differ = ~has_one_unit(AMOUNT_UNIT, series_columns) if has_unit else nw.lit(value=False)
+    return rows.with_columns(nw.when(differ).then(1.0).otherwise(0.0).alias(HAS_MIXED_UNITS)).with_columns(
+        nw.max_horizontal(IS_REPEATED, HAS_MIXED_UNITS).alias(IS_REPEATED)
     )
 
 
 def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
-    """Add `TIMES`, how many rows have the key of this row, and `TWICE`, 1.0 where that is several and else 0.0."""
-    return rows.with_columns(nw.len().over(*key).alias(TIMES)).with_columns(
-        nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE)
+    """Add `ROW_COUNT`, how many rows have the same key, and `IS_REPEATED`, 1.0 if there are several, else 0.0."""
+    return rows.with_columns(nw.len().over(*key).alias(ROW_COUNT)).with_columns(
+        nw.when(nw.col(ROW_COUNT) > 1).then(1.0).otherwise(0.0).alias(IS_REPEATED)
     )
 
 
 def without_repeats(
     rows: nw.LazyFrame[Any],
-    series: Sequence[str],
+    series_columns: Sequence[str],
     *,
     members: Sequence[str] = MARKET,
     amounts: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
-    """Return one row per series, member and time, with `TWICE`; of several rows it keeps an arbitrary one.
+    """Return one row per series, member and time, with `IS_REPEATED`; of repeated rows, keep an arbitrary one.
 
-    Duplicates get amount 0, so that the arbitrary row is not counted.
+    Repeated rows get amount 0, so that sums do not count the arbitrary row.
     """
-    rows = with_repeats(rows, series, members=members, of_amounts=bool(amounts)).unique(
-        subset=[*series, *members, "timestamp"], keep="any"
+    rows = with_repeats(rows, series_columns, members=members, of_amounts=bool(amounts)).unique(
+        subset=[*series_columns, *members, "timestamp"], keep="any"
     )
-    is_single = nw.col(TWICE) == 0
+    is_single = nw.col(IS_REPEATED) == 0
     return rows.with_columns(
         nw.when(is_single).then(nw.col(name)).otherwise(0.0).alias(name) for name in amounts
     )
@@ -223,8 +223,8 @@ def finite(name: str) -> nw.Expr:
     return nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name)
 
 
-def one_engine(table: OpenTable[Any], other: OpenTable[Any], parameter: str) -> None:
-    """Raise QueryError unless two frames can be joined: both of one engine, and in DuckDB of one connection."""
+def require_one_engine(table: OpenTable[Any], other: OpenTable[Any], parameter: str) -> None:
+    """Raise QueryError unless two frames have the same engine and, in DuckDB, the same connection."""
     first, second = table.engine, other.engine
     if first is not second:
         raise QueryError(
@@ -241,7 +241,7 @@ def one_engine(table: OpenTable[Any], other: OpenTable[Any], parameter: str) -> 
 
 
 _SUGGESTED: Final = ("coin", "normalized_symbol", "raw_symbol", "exchange")
-"""Columns by which frames of unlike markets are joined, the likeliest first."""
+"""Columns that frames of different markets may share, the most likely first; a warning suggests one."""
 
 
 def warn_unless_met(
@@ -258,7 +258,7 @@ def warn_unless_met(
     Parameters
     ----------
     function : str
-        The public function, whose caller the warning points at.
+        The name of the public function. The warning points at its caller.
     first, second : OpenTable
     keys : sequence of str
         Columns of both that must be equal.
@@ -278,20 +278,20 @@ def warn_unless_met(
 
     if meet(keys) or len(first.rows.head(1).collect()) == 0 or len(second.rows.head(1).collect()) == 0:
         return
-    apart = [name for name in keys if not meet([name])]
+    unshared = [name for name in keys if not meet([name])]
     reasons = [
         f"{name} is {' and '.join(_example(values(table, [name])) for table in (first, second))}"
-        for name in apart[:3]
+        for name in unshared[:3]
     ]
     message = (
         f"{function}: no row of {called[0]} has the {', '.join(keys)} of a row of {called[1]}, so nothing matches"
         f" ({', '.join(reasons) or 'each is in both, but never together'})"
     )
-    if "interval" in apart:
+    if "interval" in unshared:
         message += "; fetch both with one interval, or resample one"
     else:
         both = (name for name in _SUGGESTED if name in first.names and name in second.names)
-        hint = next((name for name in both if name not in apart and meet([name])), None)
+        hint = next((name for name in both if name not in unshared and meet([name])), None)
         message += f"; {hint} is the same in both: pass {parameter}={hint!r}" if hint else ""
     warnings.warn(NoMatchWarning(message, keys=keys), stacklevel=3)
 
@@ -303,7 +303,7 @@ def _example(values: nw.DataFrame[Any]) -> str:
 
 
 def length(table: OpenTable[Any], interval: str | timedelta | None) -> Any:
-    """Return the length of each row's interval: ``interval``, or from the column ``interval``. [ns]
+    """Return the length of each row's interval, from the argument ``interval`` or else the column ``interval``. [ns]
 
     Raises
     ------
@@ -311,8 +311,8 @@ def length(table: OpenTable[Any], interval: str | timedelta | None) -> Any:
         If there is neither a length nor the column, or both.
     """
     if interval is None and "interval" in table.names:
-        known = length_of(nw.col("interval"))
-        return nw.when(known > 0).then(known)
+        row_length = length_of(nw.col("interval"))
+        return nw.when(row_length > 0).then(row_length)
     if interval is None:
         raise QueryError("interval", got=None, expected="the length of the rows' intervals, e.g. '1h'")
     if "interval" in table.names:
@@ -321,10 +321,10 @@ def length(table: OpenTable[Any], interval: str | timedelta | None) -> Any:
 
 
 def ends(table: OpenTable[Any], interval: str | timedelta | None) -> nw.Expr:
-    """Return the end of each row's interval, or its ``timestamp`` if there is no length and no ``interval``. [ns]"""
+    """Return the end of each row's interval; without an ``interval``, as argument or column, its ``timestamp``. [ns]"""
     start = nw.col("timestamp")
-    says_none = interval is None and "interval" not in table.names
-    return start if says_none else start + cast("nw.Expr", length(table, interval))
+    is_instant = interval is None and "interval" not in table.names
+    return start if is_instant else start + cast("nw.Expr", length(table, interval))
 
 
 SESSION_END: Final = "period_end"
@@ -338,7 +338,8 @@ _OF_BLOCKS: Final = frozenset(
 def knows_length(names: Collection[str]) -> bool:
     """Return whether these columns tell how long a row lasts: its ``interval``, or until `SESSION_END`.
 
-    A session of time blocks does not last its ``interval``: a session of a week may have the interval of a day.
+    The ``interval`` of a session with time blocks is not its length: a session of a week may have the interval of a
+    day.
 
     Examples
     --------
@@ -354,18 +355,18 @@ EXPIRES: Final = 8 * HOUR
 """Time of the day at which a contract expires if its expiry is only a date: 08:00 UTC. [ns]"""
 
 
-def is_day(moment: object) -> bool:
-    """Return whether a moment is a date without a time of the day.
+def is_day(expiry: object) -> bool:
+    """Return whether an expiry is a date without a time of day.
 
     Examples
     --------
     >>> is_day("2024-08-30"), is_day(date(2024, 8, 30)), is_day("2024-08-30T08:00Z"), is_day(1724976000)
     (True, True, False, False)
     """
-    if not isinstance(moment, str):
-        return isinstance(moment, date) and not isinstance(moment, datetime)
+    if not isinstance(expiry, str):
+        return isinstance(expiry, date) and not isinstance(expiry, datetime)
     try:
-        date.fromisoformat(moment.strip())
+        date.fromisoformat(expiry.strip())
     except ValueError:
         return False
     return True

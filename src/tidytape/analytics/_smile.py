@@ -1,4 +1,4 @@
-"""Smiles: the volatilities at chosen points of each expiry.
+"""Volatilities at chosen points of each smile.
 
 A point is the place on a smile where a coordinate that rises with the strike has a given value: log-moneyness 0, or a
 delta. Between two neighbouring listed strikes the volatility is linear in that coordinate; beyond the outermost strikes
@@ -21,19 +21,19 @@ CALL, PUT = "CALL", "PUT"
 
 @dataclass(frozen=True)
 class Ladder:
-    """How to interpolate: which options are neighbours, the coordinate that orders them, and the points to find.
+    """How to interpolate a smile: which options are neighbours, their order, and the points to find.
 
     Attributes
     ----------
-    rung : expression, str
+    chain_part : expression, str
         The part of the chain that an option belongs to, such as the calls. Only options of one part are neighbours.
     x : expression, float64
         The coordinate, which rises with the strike.
-    wanted : mapping of str to (str, float)
-        For each name of a point: the part that it lies in, and its value of ``x``.
+    targets : mapping of str to (str, float)
+        The points to find, by name: the part of the chain that the point lies in, and the value of ``x`` there.
     """
 
-    rung: nw.Expr
+    chain_part: nw.Expr
     x: nw.Expr
     targets: Mapping[str, tuple[str, float]]
 
@@ -56,7 +56,7 @@ def measured(
     forward: str = "forward",
     volatility: str = "implied_volatility",
 ) -> Rows:
-    """Add ``__moneyness`` ln(K/F) [1], ``__deviation`` σ√T [1] and ``__d1`` [1] of each option."""
+    """Add ``__moneyness``, ln(K/F), ``__deviation``, σ√T, and ``__d1`` of each option, all without unit."""
     # Some engines raise on the root of a negative number, even for an option that is filtered out later.
     time_left = nw.when(years > 0).then(years).otherwise(0.0)
     moneyness, deviation = nw.col("__moneyness"), nw.col("__deviation")
@@ -74,15 +74,15 @@ def money_ladder(atm: str, name: str) -> Ladder:
     Parameters
     ----------
     atm : {"forward", "delta_neutral"}
-        What at the money means: K = F, with ln(K/F) as the coordinate; or N(d₁) = 1/2, with -N(d₁) as the coordinate.
+        What "at the money" means: K = F, with the coordinate ln(K/F); or N(d₁) = 1/2, with the coordinate -N(d₁).
     name : str
         Name of the point.
     """
     call, below = nw.col("option_type") == CALL, nw.col("__moneyness") < 0
-    rung = nw.when(call == below).then(nw.lit("in")).otherwise(nw.lit("out"))
+    chain_part = nw.when(call == below).then(nw.lit("in")).otherwise(nw.lit("out"))
     if atm == "forward":
-        return Ladder(rung, nw.col("__moneyness"), {name: ("out", 0.0)})
-    return Ladder(rung, -normal_cdf(nw.col("__d1")), {name: ("out", -0.5)})
+        return Ladder(chain_part, nw.col("__moneyness"), {name: ("out", 0.0)})
+    return Ladder(chain_part, -normal_cdf(nw.col("__d1")), {name: ("out", -0.5)})
 
 
 def delta_ladder(kind: str, targets: Mapping[str, tuple[str, float]]) -> Ladder:
@@ -92,8 +92,8 @@ def delta_ladder(kind: str, targets: Mapping[str, tuple[str, float]]) -> Ladder:
     ----------
     kind : {"forward", "premium_adjusted"}
         The delta of a call: N(d₁), or (K/F) N(d₂). That of the put is lower by 1, or by K/F.
-    wanted : mapping of str to (str, float)
-        For each name of a point: ``CALL`` or ``PUT``, and its signed delta.
+    targets : mapping of str to (str, float)
+        The points to find, by name: ``CALL`` or ``PUT``, and the signed delta.
     """
     adjusted = kind == "premium_adjusted"
     probability = normal_cdf(nw.col("__d1") - nw.col("__deviation") if adjusted else nw.col("__d1"))
@@ -101,7 +101,7 @@ def delta_ladder(kind: str, targets: Mapping[str, tuple[str, float]]) -> Ladder:
     if adjusted:
         delta = delta * nw.col("strike") / nw.col("forward")
     # Delta falls as the strike rises, so the coordinate is its negative.
-    return Ladder(nw.col("option_type"), -delta, {name: (rung, -at) for name, (rung, at) in targets.items()})
+    return Ladder(nw.col("option_type"), -delta, {name: (part, -at) for name, (part, at) in targets.items()})
 
 
 def points(
@@ -130,18 +130,22 @@ def points(
     Returns
     -------
     frame, one row per smile
-        One column per point with its volatility, null outside the listed strikes. If the coordinate has the value at
-        several strikes, the one closest to the forward counts. [%]
+        One column per point with its volatility, null outside the listed strikes. If a smile reaches the value of the
+        coordinate at several places, the one closest to the forward counts. [%]
     """
     smiles, names = options.with_columns(__distance=nw.col("__moneyness").abs()), list[str]()
-    for place, ladder in enumerate(ladders):
-        rung, x, following = f"__rung_{place}", f"__x_{place}", f"__next_{place}_"
-        smiles = smiles.with_columns(ladder.rung.alias(rung), ladder.x.alias(x))
+    for number, ladder in enumerate(ladders):
+        part_column, x, next_prefix = f"__part_{number}", f"__x_{number}", f"__next_{number}_"
+        smiles = smiles.with_columns(ladder.chain_part.alias(part_column), ladder.x.alias(x))
         smiles = with_next(
-            smiles, (x, "implied_volatility"), over=(*over, rung), order_by=order_by, prefix=following
+            smiles,
+            (x, "implied_volatility"),
+            over=(*over, part_column),
+            order_by=order_by,
+            prefix=next_prefix,
         ).with_columns(
-            nw.when(nw.col(rung) == part)
-            .then(interpolated(nw.lit(at), x, "implied_volatility", prefix=following))
+            nw.when(nw.col(part_column) == part)
+            .then(interpolated(nw.lit(at), x, "implied_volatility", prefix=next_prefix))
             .alias(name)
             for name, (part, at) in ladder.targets.items()
         )
@@ -171,12 +175,12 @@ _ZERO_FROM: Final = 40.0
 
 
 def normal_cdf(x: nw.Expr) -> nw.Expr:
-    r"""Cumulative distribution of the standard normal.
+    r"""Return the cumulative distribution of the standard normal.
 
     .. math:: N(-x) = e^{-x^2/2} P(x) / Q(x), \quad x \ge 0
 
-    with Hart's polynomials P of degree 6 and Q of degree 7. Made of nothing but arithmetic and ``exp``, so that every
-    engine has it. The absolute error is below 1e-15.
+    with Hart's polynomials P of degree 6 and Q of degree 7. It needs only arithmetic and ``exp``, which every engine
+    has. The absolute error is below 1e-15.
 
     Parameters
     ----------
@@ -201,7 +205,7 @@ def normal_cdf(x: nw.Expr) -> nw.Expr:
     [0.0, 0.5, 0.975]
     """
     size = x.abs()
-    # Above about 38.6 the tail is 0 as a float, and the powers of the polynomials do not overflow yet.
+    # Above about 38.6 the tail is 0 as a float. The cap keeps the powers of the polynomials from overflowing.
     size = nw.when((size > _ZERO_FROM) & ~size.is_nan()).then(nw.lit(_ZERO_FROM)).otherwise(size)
     tail = (size * size * -0.5).exp() * _polynomial(size, _ABOVE) / _polynomial(size, _BELOW)
     return nw.when(x > 0).then(1.0 - tail).otherwise(tail)

@@ -1,4 +1,4 @@
-"""``tidytape demo``: the main job from end to end, on a simulated market."""
+"""``tidytape demo``: all steps from events to a report, on a simulated market."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_DAYS_PER_ROLLUP = 10
+_DAYS_PER_ROLLUP = 10  # the memory that a rollup takes grows with the number of its days
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Journey:
     Attributes
     ----------
     lake, tape, report : Path
-        Where each lies.
+        Paths of the lake, the tape and the report.
     fetched : polars.DataFrame
-        One row per data type: how many series and rows the report's queries fetched, their weight, and the time that
-        took. [s]
+        One row per data type: the number of series and rows that the report's queries fetched, the weight of these
+        queries, and the time that they took. [s]
     """
 
     lake: Path
@@ -43,7 +43,7 @@ class Journey:
     fetched: pl.DataFrame
 
     def __str__(self) -> str:
-        """Return what was fetched as a table, where things lie, and what to try next."""
+        """Return a table of what was fetched, the paths of the results, and commands to try next."""
         import polars as pl
 
         with pl.Config(
@@ -58,15 +58,15 @@ class Journey:
             fmt_str_lengths=60,
         ):
             table = str(self.fetched)
-        places = [f"{name:<7} {getattr(self, name)}" for name in ("report", "tape", "lake")]
+        paths = [f"{name:<7} {getattr(self, name)}" for name in ("report", "tape", "lake")]
         lake, tape = (shlex.quote(str(path)) for path in (self.lake, self.tape))
         window = "--exchange DEMO_SPOT --coin BTC --interval 1h --start 2024-08-07 --end 2024-08-08"
-        tries = [
+        commands = [
             f"tidytape lake info --lake {lake}",
             f"tidytape fetch candles --lake {lake} {window}",
             f"tidytape report --tape {tape} --out again.html",
         ]
-        return "\n".join([table, "", *places, "", "Open the report in a browser. Then try:", *tries])
+        return "\n".join([table, "", *paths, "", "Open the report in a browser. Then try:", *commands])
 
 
 def demo(
@@ -81,16 +81,21 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Simulate exchanges, store their events in a lake, serve, fetch and analyse them, and write a report."""
-    began = time.monotonic()
+    started = time.monotonic()
     with steps(quiet=quiet) as step:
-        done = journey(out, days=days, seed=seed, step=step)
+        results = journey(out, days=days, seed=seed, step=step)
     if as_json:
         put_json(
-            {"lake": done.lake, "tape": done.tape, "report": done.report, "fetched": done.fetched.to_dicts()}
+            {
+                "lake": results.lake,
+                "tape": results.tape,
+                "report": results.report,
+                "fetched": results.fetched.to_dicts(),
+            }
         )
     else:
-        typer.echo(done)
-    typer.echo(f"{counted(days, 'simulated day')} in {time.monotonic() - began:.0f} s", err=True)
+        typer.echo(results)
+    typer.echo(f"{counted(days, 'simulated day')} in {time.monotonic() - started:.0f} s", err=True)
 
 
 def journey(
@@ -100,38 +105,38 @@ def journey(
     seed: int = 7,
     step: Callable[[str], object] = lambda name: None,
 ) -> Journey:
-    """Run the main job on the demo's market.
+    """Simulate a market, store it in a lake, and write a report about it.
 
     Parameters
     ----------
     out : path
-        Folder for the results; made if it is not there. The results of an earlier demo are replaced, if nobody has
-        changed them.
+        Folder for the results; created if it does not exist. The results of an earlier demo are replaced, unless they
+        were changed.
     days : int
         Length of the simulated market. [d]
     seed : int
         Seed of the simulation; each seed makes another market.
     step : callable
-        Is called with the name of each step before it begins.
+        Called with the name of each step before it begins.
 
     Returns
     -------
     Journey
-        Paths, and what was fetched; printed, it is the demo's output.
+        Paths, and what was fetched. Its text is what the command prints.
 
     Raises
     ------
     QueryError
-        If the folder cannot be written, another demo is writing to it, or it has a lake, a tape or a report of its own
-        or one that was changed.
+        If the folder cannot be written, another demo is writing to it, or it has a lake, a tape or a report that no
+        demo wrote, or that was changed.
     """
     folder = Path(out)
-    if seed >= 2**64:  # which the tape's JSON has no room for
+    if seed >= 2**64:  # the encoder of the tape's JSON takes no larger integers
         raise QueryError("seed", got=seed, expected="a whole number below 2**64")
     with claimed(folder):
-        done = _journey(folder, days=days, seed=seed, step=step)
+        results = _journey(folder, days=days, seed=seed, step=step)
         seal(folder)
-    return done
+    return results
 
 
 def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object]) -> Journey:
@@ -143,14 +148,14 @@ def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object
 
     lake, tape = folder / LAKE, folder / TAPE
 
-    def after(day: int, _: int) -> None:
+    def after_day(day: int, _: int) -> None:
         step(f"simulate exchanges, day {day} of {days}")
-        if day % _DAYS_PER_ROLLUP == 0 or day == days:  # memory grows with the days of one rollup
+        if day % _DAYS_PER_ROLLUP == 0 or day == days:
             step("precompute minutes")
             rollup(Lake(lake), progress=False)
 
     step("simulate exchanges and store their events")
-    fill(lake, days=days, seed=seed, progress=after)
+    fill(lake, days=days, seed=seed, progress=after_day)
     with Client.local(lake, progress=False) as client:
         report.record(client, tape, about={"seed": seed, "days": days}, step=step)
     step("write the report")

@@ -1,4 +1,4 @@
-"""The folder of a demo: a demo replaces the results of an earlier one, and leaves all other files alone."""
+"""The folder of a demo: a demo replaces the results of an earlier demo, and never changes other files."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tidytape.errors import QueryError
 LAKE, TAPE, PAGE = "lake", "market.tape", "report.html"
 _RESULTS = (LAKE, TAPE, PAGE)
 _MARKER = ".demo.json"
-"""Names the results of a demo, with their fingerprints; it is empty while a demo is at work."""
+"""File with the fingerprint of each result of a demo, by name; it has no names until the demo is complete."""
 
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Make the folder, keep other demos out of it, and remove the results of an earlier demo, finished or interrupted.
+    """Create the folder, lock it against other demos, and remove the results of an earlier demo, complete or not.
 
     Raises
     ------
     QueryError
-        If the folder cannot be written, another demo is at work in it, or it has something of a result's name that no
-        demo wrote, that has changed since, or that is a link. Nothing is removed then.
+        If the folder cannot be written; if another demo is writing to it; or if a file or folder with the name of a
+        result is a link, was not written by a demo, or was changed since. Nothing is removed then.
     """
     import filelock
 
@@ -50,17 +50,20 @@ def claimed(folder: Path) -> Iterator[None]:
 
 
 def seal(folder: Path) -> None:
-    """Note that a demo is complete, so that a later one knows what it may replace."""
+    """Record the fingerprints of a complete demo, so that a later demo knows which results it may replace."""
     (folder / _MARKER).write_text(json.dumps({name: _fingerprint(folder / name) for name in _RESULTS}))
 
 
 def _clear(folder: Path) -> None:
+    """Remove the results of an earlier demo; raise if one of them is not a demo's own."""
     marker = folder / _MARKER
-    earlier = json.loads(marker.read_text()) if marker.is_file() else None
+    fingerprints = json.loads(marker.read_text()) if marker.is_file() else None
     existing = [folder / name for name in _RESULTS if os.path.lexists(folder / name)]
+    was_interrupted = fingerprints == {}
     for path in existing:
-        is_interrupted = earlier == {}
-        is_of_demo = earlier is not None and (is_interrupted or earlier.get(path.name) == _fingerprint(path))
+        is_of_demo = was_interrupted or (
+            fingerprints is not None and fingerprints.get(path.name) == _fingerprint(path)
+        )
         if path.is_symlink() or not is_of_demo:
             raise QueryError(
                 "out",

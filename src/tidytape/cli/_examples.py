@@ -1,4 +1,4 @@
-"""An example of every command, as its help shows it. Tests run them all."""
+"""An example of every command, which its help shows. Tests run all examples."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "ingest polymarket-gamma": "markets.json --lake lake",
     }
 )
-"""By command: the words that follow it."""
+"""By command, the words that follow it in its example."""
 
 INGEST: Mapping[str, str] = MappingProxyType(
     {
@@ -91,7 +91,7 @@ INGEST: Mapping[str, str] = MappingProxyType(
         "tardis-node": "trade.jsonl.gz --lake lake",
     }
 )
-"""By layout: the words that follow the command that ingests its files."""
+"""By layout, the words that follow the command ``tidytape ingest LAYOUT`` in its example."""
 
 
 def example(command: str, words: str) -> str:
@@ -118,7 +118,7 @@ _WIDTH = 74
 
 
 def _pairs(words: str) -> list[str]:
-    """Return the words, an option and its value together, so that no line ends between them."""
+    """Return the words; an option and its value are one text, so that no line ends between them."""
     pairs: list[str] = []
     for word in words.split():
         if pairs and pairs[-1].startswith("--") and " " not in pairs[-1] and not word.startswith("--"):
@@ -129,7 +129,7 @@ def _pairs(words: str) -> list[str]:
 
 
 def add_examples(app: typer.Typer, *above: str) -> None:
-    """Put an example below the help of each command that has one in `EXAMPLES`."""
+    """Add an example below the help of each command that has one in `EXAMPLES`; ``above`` are the groups above it."""
     for info in app.registered_commands:
         name = info.name or getattr(info.callback, "__name__", "").replace("_", "-")
         command = " ".join((*above, name))

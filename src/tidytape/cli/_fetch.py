@@ -1,7 +1,7 @@
 """``tidytape fetch``, ``plan``, ``markets`` and ``usage``: from a service or a lake, to a file or the terminal.
 
-Each command is a method of the client. Its options follow from the method's signature, and their help from what the
-method's documentation says of them.
+Each command calls a method of the client. Its options are the parameters of the method, and their help is what the
+method's docstring says of these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidytape.client._display import spans
 from tidytape.client._lists import ListMethods
 from tidytape.client._series import SeriesMethods
 from tidytape.client._settings import MAX_WAIT, OnLimit, Partial
-from tidytape.errors import QueryError, TidytapeError, counted, worded
+from tidytape.errors import QueryError, TidytapeError, counted, escaped, worded
 from tidytape.query._values import Names, written_time
 from tidytape.wire._decode import Absent
 
@@ -64,7 +64,7 @@ Cache = Annotated[
 Offline = Annotated[
     bool, typer.Option("--offline", help="Use only the cache and send nothing; services only.")
 ]
-WhereUsedUp = Annotated[
+OnLimitOption = Annotated[
     OnLimit,
     typer.Option(help="If the budget of the key is used up: wait, or raise an error; services only."),
 ]
@@ -72,21 +72,21 @@ MaxWait = Annotated[
     float,
     typer.Option(help="Longest time to wait for the budget; inf allows any wait. [s]"),
 ]
-WhereUnanswered = Annotated[
+PartialOption = Annotated[
     Partial,
     typer.Option(
         help="If a part is missing: raise an error, or flag it: write the rest, name the missing part, and end with "
         "exit code 1."
     ),
 ]
-WhatIsAbsent = Annotated[
+AbsentOption = Annotated[
     Absent,
     typer.Option(
         help="What it means if a point lacks a number that every point should have, such as a volume: null, or zero "
         "for a service that leaves out zeros."
     ),
 ]
-OfTier = Annotated[
+TierOption = Annotated[
     str | None,
     typer.Option(
         help="Plan for a key of this tier, basic, advanced or enterprise, with a full budget; this needs neither a "
@@ -94,7 +94,7 @@ OfTier = Annotated[
     ),
 ]
 _NOWHERE = "http://127.0.0.1"
-"""The address of a client that sends nothing, and needs no key."""
+"""The address of a client that sends nothing."""
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Out = Annotated[
     Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; by default the terminal.")
@@ -108,13 +108,13 @@ def _client(
     api_key: ApiKey = None,
     cache: Cache = None,
     offline: Offline = False,
-    on_limit: WhereUsedUp = "wait",
+    on_limit: OnLimitOption = "wait",
     max_wait: MaxWait = MAX_WAIT,
-    partial: WhereUnanswered = "raise",
-    absent: WhatIsAbsent = "null",
+    partial: PartialOption = "raise",
+    absent: AbsentOption = "null",
     quiet: Quiet = False,
 ) -> Any:
-    """Return the client that the options of every command here describe; they are these parameters."""
+    """Return the client for the options that all commands of this module have: the parameters of this function."""
     from tidytape.client import Client
 
     if lake is None and base_url is None:
@@ -140,7 +140,7 @@ def _client(
 
 
 def _command(method: FunctionType) -> Callable[..., None]:
-    """Return the command that calls a method of the client, and writes or prints what the method returns."""
+    """Return a command that calls a method of the client, and writes or prints what the method returns."""
     name = method.__name__
     client_options = inspect.signature(_client, eval_str=True).parameters
 
@@ -150,18 +150,18 @@ def _command(method: FunctionType) -> Callable[..., None]:
             if hasattr(client.query, name):
                 fetched = client.fetch(getattr(client.query, name)(**arguments))
                 _put(fetched.frame, out, as_json=as_json)
-                _tell(fetched.metadata)
+                _print_cost(fetched.metadata)
                 return
             answer = getattr(client, name)(**arguments)
         _put(answer, out, as_json=as_json, column=_COLUMNS.get(name, ""))
 
     output_options = [_option("out", Out, None), _option("as_json", Json, default=False)]
     options = [*_options(method), *output_options, *client_options.values()]
-    return _described(command, method, options)
+    return _with_options(command, method, options)
 
 
 def _put(answer: Any, out: Path | None, *, as_json: bool, column: str = "") -> None:
-    """Write or print what a method returned: a frame, a list of names, or the quota."""
+    """Write or print what a method returned: a frame, a list of names, or the usage of the budget."""
     if as_json:
         is_usage = isinstance(answer, Usage)
         put_json({**asdict(answer), "reset": written_time(answer.reset)} if is_usage else answer)
@@ -173,15 +173,15 @@ def _put(answer: Any, out: Path | None, *, as_json: bool, column: str = "") -> N
         put(answer if isinstance(answer, pl.DataFrame) else pl.DataFrame([answer]), out)
 
 
-def _tell(metadata: Metadata) -> None:
+def _print_cost(metadata: Metadata) -> None:
     """Print what a fetch cost; raise TidytapeError if a part is missing."""
     typer.echo(f"{counted(metadata.requests, 'request')}, weight {metadata.weight:,}", err=True)
     if metadata.missing:
         raise TidytapeError(f"missing {spans(metadata.missing)}: {metadata.failures[0].marked}")
 
 
-def _planning(method: FunctionType) -> Callable[..., None]:
-    """Return the command that prints the requests and the weight of a method of the client."""
+def _plan_command(method: FunctionType) -> Callable[..., None]:
+    """Return a command that prints the requests, and their weight, that a method of the client would send."""
     client_options = inspect.signature(_client, eval_str=True).parameters
 
     def command(*, as_json: bool, tier: str | None, **arguments: Any) -> None:
@@ -197,12 +197,12 @@ def _planning(method: FunctionType) -> Callable[..., None]:
         if plan.refusal:
             raise typer.Exit(1)
 
-    return _described(
+    return _with_options(
         command,
         method,
         [
             *_options(method),
-            _option("tier", OfTier, None),
+            _option("tier", TierOption, None),
             _option("as_json", Json, default=False),
             *client_options.values(),
         ],
@@ -211,14 +211,14 @@ def _planning(method: FunctionType) -> Callable[..., None]:
 
 
 def _print_plan(plan: Plan) -> None:
-    """Print the requests and their sum; if the tier refuses the plan, print only the refusal."""
+    """Print the requests and the summary of a plan; if the tier refuses the plan, print only the refusal."""
     if not plan.refusal:
         if plan.cached:
             typer.echo(f"from the cache: {spans(plan.cached)}")
         for query in plan.requests:
             window = f"{written_time(query.start)}  {written_time(query.end)}"
             typer.echo(f"{window}  {query.points:>7,} points  weight {weight(query)}")
-    typer.echo(str(plan))
+    typer.echo(escaped(str(plan), keep="\n"))
 
 
 def _plan_as_json(plan: Plan) -> dict[str, Any]:
@@ -239,13 +239,14 @@ def _plan_as_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _described(
+def _with_options(
     command: Callable[..., None],
     method: FunctionType,
     options: list[inspect.Parameter],
     *,
     help: str | None = None,
 ) -> Callable[..., None]:
+    """Give a command its options, from which Typer makes the command line, and its name and help."""
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     command.__name__ = method.__name__
     command.__doc__ = help or worded(_prose(method), _option_named)
@@ -261,23 +262,24 @@ _COLUMNS = {
     "normalized_symbols": "normalized_symbol",
     "tenors": "tenor",
 }
-"""The column of a file that a list is written to."""
+"""By method that returns a list of names, the column to which a file gets them."""
 
 
 def _options(method: FunctionType) -> Iterator[inspect.Parameter]:
-    """The options of a command: the parameters of its method, as a terminal can spell them."""
+    """Yield the options of a command: the parameters of its method, with types that a command line can spell."""
     hints, texts = get_type_hints(method), dict(_PARAMETER.findall(inspect.getdoc(method) or ""))
     for name, parameter in inspect.signature(method).parameters.items():
         if name == "self":
             continue
-        several = hints[name] == Names
-        text = " ".join(texts.get(name, "").split()) + (" May be repeated." if several else "")
-        kind = _kind(hints[name], several=several)
-        flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
+        is_repeatable = hints[name] == Names
+        text = " ".join(texts.get(name, "").split()) + (" May be repeated." if is_repeatable else "")
+        option_type = _option_type(hints[name], is_repeatable=is_repeatable)
+        # With its own flag, a boolean option gets no counterpart ``--no-...``.
+        flag = [f"--{name.replace('_', '-')}"] if option_type is bool else []
         yield _option(
             name,
             Annotated[
-                kind | None if parameter.default is None else kind,
+                option_type | None if parameter.default is None else option_type,
                 typer.Option(*flag, help=worded(text, _option_named)),
             ],
             parameter.default,
@@ -285,18 +287,18 @@ def _options(method: FunctionType) -> Iterator[inspect.Parameter]:
 
 
 _PARAMETER = re.compile(r"^(\w+) : .+\n((?:    .+\n?)+)", re.MULTILINE)
-"""The name of a parameter in a docstring, and what it says of it."""
+"""Matches a parameter in a docstring: its name, and the indented lines that describe it."""
 
 
 def _prose(method: FunctionType) -> str:
-    """Return what the docstring of a method says before its first section; nothing where docstrings are left out."""
+    """Return the docstring of a method up to its first section; empty if Python runs without docstrings (``-OO``)."""
     return re.split(r"\n\n\w[\w ]*\n-+\n", inspect.getdoc(method) or "")[0]
 
 
-def _kind(hint: Any, *, several: bool) -> Any:
-    if several:
+def _option_type(hint: Any, *, is_repeatable: bool) -> Any:
+    if is_repeatable:
         return list[str]
-    # The query reads times, and numbers with a unit, from text.
+    # All other types, such as times, are passed as text, which the query reads.
     return {bool: bool, int | None: int}.get(hint, str)
 
 
@@ -305,12 +307,12 @@ def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def _option_named(name: str) -> str:
-    """Return the option of a parameter; any other literal of a docstring unchanged."""
+    """Return the option for the name of a parameter; return any other text unchanged."""
     return f"--{name.replace('_', '-')}" if name in _NAMES else name
 
 
 def _methods(kind: type) -> Iterator[FunctionType]:
-    """The public methods of a class, in the order in which they are written."""
+    """Yield the public methods of a class and of its bases, in the order of the source."""
     for base in kind.__mro__:
         for name, member in vars(base).items():
             if isinstance(member, FunctionType) and not name.startswith("_"):
@@ -322,13 +324,13 @@ _NAMES = {
     for method in (*_methods(SeriesMethods), *_methods(ListMethods))
     for name in inspect.signature(method).parameters
 }
-"""The parameters of all commands."""
+"""The names of the parameters of all commands."""
 
 markets = _command(ListMethods.markets)  # type: ignore[arg-type]
 usage = _command(ListMethods.usage)  # type: ignore[arg-type]
 
 for _method in _methods(SeriesMethods):
-    plans.command(_method.__name__.replace("_", "-"))(_planning(_method))
+    plans.command(_method.__name__.replace("_", "-"))(_plan_command(_method))
 for _method in (*_methods(SeriesMethods), *_methods(ListMethods)):
     if _method.__name__ not in {"markets", "usage"}:
         app.command(_method.__name__.replace("_", "-"))(_command(_method))

@@ -1,7 +1,7 @@
 """``tidytape ingest``: put recorded files into a lake, one command per layout.
 
-The commands derive from the layouts: their options are the attributes of `tidytape.lake.ingest.Market` that mean
-something to the layout, the attributes of the layout itself, and the arguments of `tidytape.lake.ingest.ingest`.
+The options of a command are the attributes of `tidytape.lake.ingest.Market` that the layout uses, the attributes of the
+layout itself, and the arguments of `tidytape.lake.ingest.ingest`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from tidytape.cli._examples import INGEST, example
 from tidytape.cli._output import JSON_OPTION
 from tidytape.cli._output import as_json as to_json
-from tidytape.errors import IngestError, QueryError, counted
+from tidytape.errors import IngestError, QueryError, counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.lake import Lake
@@ -67,7 +67,7 @@ _FOLLOW = {
 
 
 class _Commands(TyperGroup):
-    """The commands of the layouts. They are made at their first use, because importing the layouts takes a while."""
+    """The commands of the layouts, which are made at their first use, because importing the layouts takes a while."""
 
     @property
     def commands(self) -> MutableMapping[str, Any]:
@@ -99,7 +99,7 @@ def _commands() -> dict[str, Any]:
 
 
 def _command(layout: type[Layout] | None) -> Callable[..., None]:
-    """Return the command of a layout; where it is None, the command that recognises the layout of each file."""
+    """Return the command of a layout; for None the command that recognises the layout of each file."""
     name = None if layout is None else layout.name
 
     def command(**arguments: Any) -> None:
@@ -120,9 +120,12 @@ def _command(layout: type[Layout] | None) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(
-                parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+                parameter,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[type_, option],
             )
-            for parameter, (kind, default, option) in parameters.items()
+            for parameter, (type_, default, option) in parameters.items()
         ]
     )
     return command
@@ -134,13 +137,13 @@ def _options(layout: type[Layout] | None) -> dict[str, tuple[Any, Any, Any]]:
     from tidytape.lake.ingest._layouts import options_of
     from tidytape.lake.ingest._market import Market
 
-    kind = layout or Layout
-    of_market = {name: option for name, option in options_of(Market).items() if name in kind.market_options}
-    options = {name: _option(option) for name, option in {**of_market, **options_of(kind)}.items()}
-    if kind.needs_exchange:
+    layout = layout or Layout
+    of_market = {name: option for name, option in options_of(Market).items() if name in layout.market_options}
+    options = {name: _option(option) for name, option in {**of_market, **options_of(layout)}.items()}
+    if layout.needs_exchange:
         options["exchange"] = (str, inspect.Parameter.empty, typer.Option(help=_EXCHANGE))
-    elif kind.default_exchange is not None:
-        options["exchange"] = (str, kind.default_exchange, typer.Option(help=_EXCHANGE))
+    elif layout.default_exchange is not None:
+        options["exchange"] = (str, layout.default_exchange, typer.Option(help=_EXCHANGE))
     return options
 
 
@@ -154,7 +157,7 @@ def _option(attribute: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def _run(layout: str | None, arguments: dict[str, Any]) -> None:
-    """Ingest with the arguments of a command; those that it did not get keep their defaults."""
+    """Ingest with the arguments of a command, without those that are None: these keep their defaults."""
     not_options = {"files", "lake", "verbose", "as_json"}
     options = with_pairs({name: value for name, value in arguments.items() if name not in not_options})
     format_report = _format_of(verbose=arguments["verbose"], as_json=arguments["as_json"])
@@ -162,14 +165,14 @@ def _run(layout: str | None, arguments: dict[str, Any]) -> None:
 
 
 def _format_of(*, verbose: bool, as_json: bool) -> Callable[[IngestReport], str]:
-    """Return the function that writes a report as text."""
+    """Return the function that formats a report as text."""
     from tidytape.lake.ingest import summary
 
     return to_json if as_json else str if verbose else summary
 
 
 def with_pairs(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not None; those that are written as ``name=value`` pairs as mappings."""
+    """Return the arguments that are not None; a text of ``name=value`` pairs becomes a mapping."""
     options = {name: value for name, value in arguments.items() if value is not None}
     if "columns" in options:
         options["columns"] = _pairs("columns", options["columns"], "column")
@@ -179,7 +182,7 @@ def with_pairs(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
-    """Return the pairs of a text such as ``name=value,name=value``."""
+    """Return the pairs of a text such as ``name=value,name=value``; errors call the values ``what``."""
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not (name.strip() and equals and value.strip()) for name, equals, value in pairs):
         raise QueryError(parameter, got=text, expected=f"name={what} pairs with commas between them")
@@ -189,7 +192,7 @@ def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
 
 
 class _NamedValues(dict[str, str]):
-    """Names and values, which an error shows as the command line has them."""
+    """Names and values that an error shows as they are written on the command line."""
 
     def __repr__(self) -> str:
         return repr(",".join(f"{name}={value}" for name, value in self.items()))
@@ -212,22 +215,25 @@ def _ingest(
     from tidytape.lake.ingest import ingest
     from tidytape.lake.ingest._layouts import by_name
 
-    chosen, market = by_name(layout, options)
+    layout_object, market = by_name(layout, options)
     if follow:
-        followed = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
-        typer.echo(format_report(_followed(files, Lake.create(lake), chosen, **followed)))
+        follow_options = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
+        report = _follow(files, Lake.create(lake), layout_object, **follow_options)
+        typer.echo(escaped(format_report(report), keep="\n"))
         return
     try:
-        report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)
+        report = ingest(
+            files, Lake.create(lake), layout_object, market=market, skip_bad=skip_bad, workers=workers
+        )
     except IngestError as error:
-        if error.report is not None:  # some of several files went in
-            typer.echo(format_report(error.report))
+        if error.report is not None:  # other files were ingested before the error
+            typer.echo(escaped(format_report(error.report), keep="\n"))
         raise
-    typer.echo(format_report(report))
+    typer.echo(escaped(format_report(report), keep="\n"))
 
 
-def _followed(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:
-    """Follow files until a signal ends it, and return the report."""
+def _follow(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:
+    """Follow files until an interrupt or a request to terminate, and return the report."""
     from tidytape.lake.record import follow
 
     with stopped_by_signals() as stop, shown_rows() as progress:
@@ -236,20 +242,23 @@ def _followed(files: list[Path], lake: Lake, layout: Layout | None, **options: A
 
 @contextmanager
 def stopped_by_signals() -> Iterator[threading.Event]:
-    """Yield an event that an interrupt or a request to terminate sets, in place of ending the process."""
+    """Yield an event; an interrupt or a request to terminate sets the event instead of ending the process."""
     stop = threading.Event()
-    chosen = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in chosen}
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous_handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
 @contextmanager
 def shown_rows(pause: float = 10.0) -> Iterator[Callable[[IngestReport], object]]:
-    """Yield a function that shows new rows on standard error: a bar on a terminal, elsewhere a line now and then."""
+    """Yield a callback that shows the number of new rows on standard error.
+
+    On a terminal it updates a bar; otherwise it writes a line, at most one per ``pause`` [s].
+    """
     from tqdm.auto import tqdm
 
     if not sys.stderr.isatty():
@@ -264,7 +273,7 @@ def shown_rows(pause: float = 10.0) -> Iterator[Callable[[IngestReport], object]
 
 
 class _Lines:
-    """Prints the new rows of a report, no more often than once per pause. [s]"""
+    """Prints the number of new rows of a report, at most once per ``pause`` [s]."""
 
     def __init__(self, pause: float) -> None:
         self._pause = pause

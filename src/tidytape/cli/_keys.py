@@ -9,7 +9,7 @@ import typer
 
 from tidytape.budget import Tier
 from tidytape.cli._output import Json, put_json
-from tidytape.errors import counted
+from tidytape.errors import counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.service import Key
@@ -41,20 +41,20 @@ def new(
     from tidytape.service import KeyFile, tiers_of
 
     until = None if expires is None else epoch_seconds(expires, parameter="expires")
-    known = tiers_of(tiers)
-    key, secret = KeyFile(keys, tiers=known).new(tier, expires=until)
-    typer.echo(_included(known[key.tier]), err=True)
-    others = [f"--tier {name}" for name in known if name != key.tier]
-    if others:
-        typer.echo(f"for another tier: {', '.join(others)}", err=True)
+    tier_by_name = tiers_of(tiers)
+    key, secret = KeyFile(keys, tiers=tier_by_name).new(tier, expires=until)
+    typer.echo(_terms(tier_by_name[key.tier]), err=True)
+    other_tiers = [f"--tier {name}" for name in tier_by_name if name != key.tier]
+    if other_tiers:
+        typer.echo(f"for another tier: {', '.join(other_tiers)}", err=True)
     typer.echo(
         f"key {key.id}, tier {key.tier}, stored as a hash in {keys}; it cannot be shown again:", err=True
     )
     put_json({**_as_json(key), "key": secret}) if as_json else typer.echo(secret)
 
 
-def _included(tier: Tier) -> str:
-    """Return a line that says what a key of a tier may ask for."""
+def _terms(tier: Tier) -> str:
+    """Return a line that says what a key of a tier may fetch."""
     days = tier.history_days
     history = "all of the history" if days is None else f"the last {counted(days, 'day')} and nothing before"
     aggregation = "may" if tier.aggregation else "may not"
@@ -76,13 +76,13 @@ def show(
     from tidytape.query._values import written_time
     from tidytape.service import KeyFile, tiers_of
 
-    known = KeyFile(keys, tiers=tiers_of(tiers)).all()
+    all_keys = KeyFile(keys, tiers=tiers_of(tiers)).all()
     if as_json:
-        put_json([_as_json(key) for key in known])
+        put_json([_as_json(key) for key in all_keys])
         return
-    for key in known:
+    for key in all_keys:
         until = "never" if key.expires is None else written_time(key.expires)
-        typer.echo(f"{key.id}  {key.tier:<12}  made {written_time(key.created)}  ends {until}")
+        typer.echo(escaped(f"{key.id}  {key.tier:<12}  made {written_time(key.created)}  ends {until}"))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""``tidytape lake``: look after a lake."""
+"""``tidytape lake``: list what is in a lake, check it, and keep it small."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidytape.cli._output import PICTURES, TABLES, Json, check_target, put, put_json
-from tidytape.errors import QueryError, counted
+from tidytape.errors import QueryError, counted, escaped
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,15 +70,15 @@ def info(
     if by_table or markets:
         coverage = hygiene.markets(Lake(lake)) if markets else hygiene.info(Lake(lake))
     else:
-        quiet = None
+        shortest = None
         if shortest_gap is not None:
-            quiet = timedelta(milliseconds=milliseconds(shortest_gap, "shortest_gap"))
-        coverage = described(Lake(lake), quiet=quiet, most_rows=None if events else MOST_ROWS)
+            shortest = timedelta(milliseconds=milliseconds(shortest_gap, "shortest_gap"))
+        coverage = described(Lake(lake), quiet=shortest, most_rows=None if events else MOST_ROWS)
     if out is not None and out.suffix in PICTURES:
         from tidytape import plot
 
         figure = plot.coverage(coverage).ax.get_figure(root=True)
-        assert figure is not None  # an axes lies in one
+        assert figure is not None  # axes belong to a figure until they are removed
         figure.savefig(out, bbox_inches="tight", dpi=150)
         typer.echo(f"{counted(coverage.height, 'row')} drawn -> {out}", err=True)
     elif out is not None:
@@ -86,23 +86,23 @@ def info(
     if as_json:
         put_json(coverage)
     elif out is None:
-        shown = coverage if by_table or markets else _per_table(coverage)
-        put(shown, None, rest="--json prints all", rows=_ROWS)
+        rows = coverage if by_table or markets else _per_table(coverage)
+        put(rows, None, rest="--json prints all", rows=_MOST_ROWS)
 
 
 def _per_table(coverage: pl.DataFrame) -> pl.DataFrame:
-    """Return one row for the data types of a market that are made of the same tables, with times in whole seconds."""
+    """Merge the rows of the data types of a market that are computed from the same tables; times in whole seconds."""
     import polars as pl
 
-    # All types of options are made of the one chain of a coin.
+    # All option types of a coin are computed from its chain, so they share the row of the coin.
     symbol = pl.when(tables="option_quotes").then("coin").otherwise("raw_symbol").alias("raw_symbol")
     times = pl.col("first_timestamp", "last_timestamp").dt.truncate("1s")
-    shown = coverage.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
+    by_table = coverage.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
     # If no market has a gap, the longest gap is null in every row, and the terminal would show it as unknown.
-    return shown.drop("longest_gap") if (shown["gaps"] == 0).all(ignore_nulls=False) else shown
+    return by_table.drop("longest_gap") if (by_table["gaps"] == 0).all(ignore_nulls=False) else by_table
 
 
-_ROWS = 200
+_MOST_ROWS = 200  # that the terminal shows
 _NUMBERS = ("rows", "gaps", "longest_gap", "gaps_from")
 
 
@@ -122,7 +122,7 @@ def check(
     if as_json:
         put_json(report.frame())
     else:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not report.sound:
         raise typer.Exit(1)
 
@@ -144,7 +144,7 @@ def compact(
         put_json(reports)
         return
     for report in reports:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not reports:
         typer.echo("nothing to compact")
 
@@ -190,6 +190,6 @@ def vacuum(
         put_json(reports)
         return
     for report in reports:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not yes and any(report.files for report in reports):
         typer.echo("nothing was deleted; --yes deletes", err=True)

@@ -1,4 +1,4 @@
-"""The command ``tidytape`` and how its errors look."""
+"""The command ``tidytape``: its subcommands, and how it prints errors and warnings."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _root(
 
 @cache
 def _options(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options of the command that a command line calls, by the names of their parameters."""
+    """Return the options of the command that the words of a command line call, by the names of their parameters."""
     command: Any = typer.main.get_command(app)
     for word in words:
         commands = getattr(command, "commands", {})
@@ -112,9 +112,10 @@ def _options(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _as_option(words: tuple[str, ...], code: str) -> str:
-    """Return the option for a parameter in Python, or the options with values for a call with arguments.
+    """Return Python code in an error as the command line spells it.
 
-    A parameter without an option in this command becomes plain words.
+    The name of a parameter becomes its option, and arguments such as ``interval='1h'`` become options with values. The
+    name of a parameter that is not an option of this command becomes plain words.
     """
     options = _options(words)
     if code in options:
@@ -132,7 +133,7 @@ def _as_option(words: tuple[str, ...], code: str) -> str:
 
 
 def _option_with(option: Any, value: object) -> str:
-    """Return the words that give an option a value."""
+    """Return an option with its value, as words of a command line."""
     if isinstance(value, bool):
         return str((option.opts if value else option.secondary_opts)[0])
     if isinstance(value, Mapping):
@@ -144,11 +145,11 @@ _COMMANDS = {
     "client.markets()": "tidytape markets",
     "ingest(file, lake, Csv())": "tidytape ingest LAYOUT FILE",
 }
-"""The command for a call that errors name."""
+"""By call that an error names, the command that does the same."""
 
 
 class _Warnings(logging.Handler):
-    """Writes the warnings of the library to standard error, and the traceback of a failure."""
+    """Writes logged warnings and errors of the library to standard error, with the traceback if there is one."""
 
     def __init__(self, spell: Callable[[str], str]) -> None:
         super().__init__(logging.WARNING)
@@ -156,22 +157,24 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = "error" if record.levelno >= logging.ERROR else "warning"
-        shown = copy(record)
+        spelled = copy(record)
         if isinstance(record.args, tuple):
-            shown.args = tuple(self._spell(arg) if isinstance(arg, Argument) else arg for arg in record.args)
-        typer.echo(f"{level}: {shown.getMessage()}", err=True)
+            spelled.args = tuple(
+                self._spell(arg) if isinstance(arg, Argument) else arg for arg in record.args
+            )
+        typer.echo(escaped(f"{level}: {spelled.getMessage()}", keep="\n"), err=True)
         if record.exc_info:
             typer.echo(logging.Formatter().formatException(record.exc_info), err=True)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Write a warning of Python on one line, without its place in the source."""
-    typer.echo(f"warning: {message}", err=True)
+    """Write a Python warning on one line, without file name and line number."""
+    typer.echo(escaped(f"warning: {message}", keep="\n"), err=True)
 
 
 def main() -> None:
-    """Run the command line; an error is one line on standard error and an exit code, see `EXIT_CODES`."""
-    if sys.stderr is None:  # someone closed it, and a progress bar writes there
+    """Run the command line; print an error as one line on standard error, and exit with one of `EXIT_CODES`."""
+    if sys.stderr is None:  # the parent process closed it, but progress bars write to it
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     words = [word for word in sys.argv[1:] if word != _DEBUG]
     is_debug = len(words) < len(sys.argv) - 1
@@ -184,11 +187,11 @@ def main() -> None:
     except TidytapeError as error:
         code = 2 if isinstance(error, QueryError) else 1
         _fail(error, worded(error.marked, spell), code, is_debug=is_debug)
-    except (OSError, ModuleNotFoundError) as error:  # without its extra, a command lacks a module
+    except (OSError, ModuleNotFoundError) as error:  # a command that needs an extra may lack a module
         _fail(error, str(error), 1, is_debug=is_debug)
     except KeyboardInterrupt as error:
         _fail(error, "interrupted", _INTERRUPTED, is_debug=is_debug)
-    except Exception as error:  # noqa: BLE001 - a user gets one line and no traceback
+    except Exception as error:  # noqa: BLE001 - users get one line instead of a traceback
         reason = f"unexpected {type(error).__name__}: {error}; {_DEBUG} shows where"
         _fail(error, reason, 1, is_debug=is_debug)
     finally:

@@ -1,4 +1,4 @@
-"""``tidytape openapi``: what the service is, for machines."""
+"""``tidytape openapi``: a description of the service, for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of a fetched frame: to a file, by its suffix, or to the terminal."""
+"""Writes frames and names to a file, in the format of its suffix, or prints them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ PICTURES = (".png", ".svg", ".pdf")
 
 _ROWS = 20
 _TEXT_LENGTHS = (100, 60, 40, 24)
-"""Limits of the length of a text in a table; the table uses the largest that fits."""
+"""Limits of the length of a text in a table; the table uses the largest limit with which it fits."""
 
-_NAMES = (pl.Categorical, pl.String)
+_TEXT_TYPES = (pl.Categorical, pl.Enum, pl.String)
 
 
 def check_target(out: Path | None, *, suffixes: tuple[str, ...] = TABLES) -> None:
@@ -43,43 +43,44 @@ def check_target(out: Path | None, *, suffixes: tuple[str, ...] = TABLES) -> Non
 def put(
     frame: pl.DataFrame, out: Path | None, *, rest: str = "--out FILE writes all", rows: int = _ROWS
 ) -> None:
-    """Write a frame, or print it: what is the same in every row once above, the other columns as a table.
+    """Write a frame to a file, or print it as a table; texts that are the same in every row are printed once, above it.
 
     Parameters
     ----------
     frame : polars.DataFrame
         The rows.
     out : Path, optional
-        The file; the terminal if left out. A row takes one line of it.
+        The file; if None, the terminal, where each row takes one line.
     rest : str
-        How to get the rows and columns that the terminal has no room for.
+        Hint on how to get the rows and columns that the terminal has no room for.
     rows : int
-        Most rows that the terminal shows.
+        Largest number of rows that the terminal shows.
     """
     if out is None:
         text = _as_text(frame, width=_terminal_width(), rest=rest, rows=rows)
         typer.echo(escaped(text, keep="\n"))
         return
-    # Written under a random name first, so that the file is complete once it has its own name. A link stays a link.
+    # Write to a file with a random name first, so that ``out`` is never half written. If ``out`` is a link, replace the
+    # file that it leads to.
     target = out.resolve()
-    part = target.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
+    part_file = target.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
     try:
         if out.suffix == ".parquet":
-            frame.write_parquet(part)
+            frame.write_parquet(part_file)
         elif out.suffix == ".csv":
-            _lists_written(_times_written(frame)).write_csv(part)
+            _with_json_lists(_with_text_times(_harmless(frame))).write_csv(part_file)
         else:
-            _times_written(frame).write_ndjson(part)
-        part.replace(target)
-    except pl.exceptions.ComputeError as error:  # polars raises it for a full disk, too
+            _with_text_times(frame).write_ndjson(part_file)
+        part_file.replace(target)
+    except pl.exceptions.ComputeError as error:  # polars raises it if the disk is full
         raise OSError(f"{out} cannot be written: {error}") from None
     finally:
-        part.unlink(missing_ok=True)
+        part_file.unlink(missing_ok=True)
     typer.echo(f"{counted(frame.height, 'row')} -> {out}", err=True)
 
 
 def put_names(names: list[str], column: str, out: Path | None) -> None:
-    """Write names as a column, or print them, one a line."""
+    """Write names to a file as a column, or print them, one per line."""
     if out is None:
         for name in names:
             typer.echo(escaped(name))
@@ -102,31 +103,35 @@ def as_json(value: Any) -> str:
     ('[{"rows":3}]', '{"ends":"2024-08-08T00:00:00Z"}')
     """
     if isinstance(value, pl.DataFrame):
-        return _times_written(value).write_json()
+        return _with_text_times(value).write_json()
     options = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
     return orjson.dumps(value, option=options, default=str).decode()
 
 
 def _as_text(frame: pl.DataFrame, *, width: int | None, rest: str, rows: int) -> str:
+    """Return a frame as text: columns with one value, a table of the others, null columns, and what is not shown."""
     if frame.is_empty():
         return f"no rows; columns: {', '.join(frame.columns)}"
-    unknown = [column.name for column in frame if column.null_count() == frame.height]
-    present = frame.drop(unknown)
-    same = [column.name for column in present if column.dtype in _NAMES and column.n_unique() == 1]
-    heading = "  ".join(f"{name}={present[name][0]}" for name in same)
-    shown = present.drop(same) if len(same) < present.width else present
-    table, left_out = _fitting(_times_written(shown), width, rows)
-    hidden = frame.height - rows
-    notes = [f"{frame.height} rows, {hidden} not shown"] if hidden > 0 else []
-    notes += left_out
-    nulls = textwrap.fill(f"null in every row: {', '.join(unknown)}", width or 1_000) if unknown else ""
-    return "\n".join(filter(None, (heading, table, nulls, "; ".join([*notes, rest]) if notes else "")))
+    null_columns = [column.name for column in frame if column.null_count() == frame.height]
+    known = frame.drop(null_columns)
+    constant_columns = [
+        column.name for column in known if column.dtype in _TEXT_TYPES and column.n_unique() == 1
+    ]
+    heading = "  ".join(f"{name}={known[name][0]}" for name in constant_columns)
+    varying = known.drop(constant_columns) if len(constant_columns) < known.width else known
+    table, notes = _fitted_table(_with_text_times(varying), width, rows)
+    if frame.height > rows:
+        notes = [f"{frame.height} rows, {frame.height - rows} not shown", *notes]
+    null_note = f"null in every row: {', '.join(null_columns)}" if null_columns else ""
+    footer = "; ".join([*notes, rest]) if notes else ""
+    return "\n".join(filter(None, (heading, table, textwrap.fill(null_note, width or 1_000), footer)))
 
 
-def _fitting(frame: pl.DataFrame, width: int | None, rows: int) -> tuple[str, list[str]]:
-    """Return a table that is at most ``width`` wide, and notes of what it leaves out for that.
+def _fitted_table(frame: pl.DataFrame, width: int | None, rows: int) -> tuple[str, list[str]]:
+    """Return a table that is at most ``width`` wide, and notes that name what was cut or left out.
 
-    It cuts long texts first. Then it leaves out columns from the right, because the first columns identify a row.
+    Long texts are cut first. If that is not enough, columns are left out from the right, because the first columns
+    identify a row.
     """
     room = math.inf if width is None else width
     longest, columns = _TEXT_LENGTHS[0], frame.width
@@ -141,11 +146,11 @@ def _fitting(frame: pl.DataFrame, width: int | None, rows: int) -> tuple[str, li
     if _width_of(table) > room:
         longest = max(longest - (_width_of(table) - int(room)), 1)
         table = _table(frame[:, :columns], longest, rows)
-    texts = [column for column in frame[:, :columns] if column.dtype in _NAMES]
-    cut = [column.name for column in texts if _longest(column, rows) > longest]
-    left_out = frame.columns[columns:]
-    notes = [f"cut: {', '.join(cut)}"] if cut else []
-    return table, notes + ([f"columns not shown: {', '.join(left_out)}"] if left_out else [])
+    texts = [column for column in frame[:, :columns] if column.dtype in _TEXT_TYPES]
+    cut_columns = [column.name for column in texts if _longest(column, rows) > longest]
+    hidden_columns = frame.columns[columns:]
+    notes = [f"cut: {', '.join(cut_columns)}"] if cut_columns else []
+    return table, notes + ([f"columns not shown: {', '.join(hidden_columns)}"] if hidden_columns else [])
 
 
 def _table(frame: pl.DataFrame, longest: int, rows: int) -> str:
@@ -162,7 +167,7 @@ def _table(frame: pl.DataFrame, longest: int, rows: int) -> str:
 
 
 def _longest(texts: pl.Series, rows: int) -> int:
-    """Return the length of the longest text that a table shows; of many rows it shows the first and the last."""
+    """Return the length of the longest text that a table shows: if there are many rows, of the first and last ones."""
     visible = texts if len(texts) <= rows else texts.head(rows // 2).append(texts.tail(rows // 2))
     return max((len(text) for text in visible if text is not None), default=0)
 
@@ -172,32 +177,59 @@ def _width_of(table: str) -> int:
 
 
 def _terminal_width() -> int | None:
-    """Return the characters in a line of the terminal; None if the output goes elsewhere, where any line fits."""
+    """Return the characters in a line of the terminal; None if the output is not a terminal, so that any line fits."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _times_written(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write times as ISO 8601 in UTC, with nanoseconds where they are not 0, and durations as ISO 8601."""
-    time, list_of_times = "%Y-%m-%dT%H:%M:%S%.fZ", pl.List(pl.Datetime("ns", "UTC"))
-    written = []
+def _with_text_times(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write times as text in ISO 8601, in UTC, with nanoseconds if these are not 0; write durations in ISO 8601."""
+    time_format, list_of_times = "%Y-%m-%dT%H:%M:%S%.fZ", pl.List(pl.Datetime("ns", "UTC"))
+    text_columns = []
     for column in frame:
         name, dtype = pl.col(column.name), column.dtype
         if isinstance(dtype, pl.Datetime):
-            written.append(name.dt.to_string(time))
+            text_columns.append(name.dt.to_string(time_format))
         elif dtype == list_of_times:
-            written.append(name.list.eval(pl.element().dt.to_string(time)))
+            text_columns.append(name.list.eval(pl.element().dt.to_string(time_format)))
         elif isinstance(dtype, pl.Duration):
-            written.append(name.dt.to_string("iso"))
-    return frame.with_columns(written)
+            text_columns.append(name.dt.to_string("iso"))
+    return frame.with_columns(text_columns)
 
 
-def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:
+_HARMLESS = (
+    pl.col(*_TEXT_TYPES)
+    .cast(pl.String)
+    .str.replace_many(
+        {
+            control: escaped(control)
+            for control in map(chr, (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+        }
+    )
+    .str.replace(r"^[=+\-@\t\r]", "'$0")
+)
+"""Texts without controls of direction; an apostrophe stands before one that begins like a formula."""
+
+
+def _harmless(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with harmless texts and names of columns.
+
+    Examples
+    --------
+    >>> _harmless(pl.DataFrame({"=a": ["=1+1", "-5", "BTC-USDT"], "b": [-1, 2, None]})).to_dict(as_series=False)
+    {"'=a": ["'=1+1", "'-5", 'BTC-USDT'], 'b': [-1, 2, None]}
+    """
+    names = pl.DataFrame({"names": frame.columns}, schema={"names": pl.String}).select(_HARMLESS)["names"]
+    return frame.with_columns(_HARMLESS).rename(dict(zip(frame.columns, names, strict=True)))
+
+
+def _with_json_lists(frame: pl.DataFrame) -> pl.DataFrame:
     """Write lists as JSON texts, for file formats without lists."""
-    nested = [column.name for column in frame if column.dtype.is_nested()]
-    inside = '{"":'
+    nested_columns = [column.name for column in frame if column.dtype.is_nested()]
+    # Only a struct can be encoded as JSON: wrap a list as {"":[1,2]}, and cut off what is around it.
+    before_list = '{"":'
     return frame.with_columns(
         pl.when(pl.col(name).is_not_null())
-        .then(pl.struct(pl.col(name).alias("")).struct.json_encode().str.slice(len(inside)).str.head(-1))
+        .then(pl.struct(pl.col(name).alias("")).struct.json_encode().str.slice(len(before_list)).str.head(-1))
         .alias(name)
-        for name in nested
+        for name in nested_columns
     )

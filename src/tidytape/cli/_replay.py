@@ -66,7 +66,7 @@ def replay(
     from tidytape.lake import Lake
     from tidytape.lake.ingest import summary
     from tidytape.lake.ingest._layouts import by_name
-    from tidytape.lake.record import replay as replayed
+    from tidytape.lake.record import replay as replay_files
 
     options = {
         "exchange": exchange, "raw_symbol": raw_symbol, "normalized_symbol": normalized_symbol, "coin": coin,
@@ -74,10 +74,10 @@ def replay(
         "amount_unit": amount_unit, "funding_interval": funding_interval, "table": table, "columns": columns,
         "time_unit": time_unit,
     }  # fmt: skip
-    chosen, market = by_name(layout, with_pairs(options))
+    layout_object, market = by_name(layout, with_pairs(options))
     with stopped_by_signals() as stop, shown_rows() as progress:
-        report = replayed(
-            files, Lake.create(lake), chosen, market=market, speed=speed, every=every, keep=keep,
+        report = replay_files(
+            files, Lake.create(lake), layout_object, market=market, speed=speed, every=every, keep=keep,
             skip_bad=skip_bad, stop=stop, progress=progress,
         )  # fmt: skip
     put_json(report) if as_json else typer.echo(summary(report))

@@ -72,9 +72,15 @@ def report(
     from tidytape.report._record import DAYS
 
     if tape is not None:
-        unused = {"record": record, "lake": lake, "base_url": base_url, "exchange": exchange, "coin": coin}
-        unused |= {"start": start, "end": end, "interval": interval}
-        for name, value in unused.items():
+        other_options = {
+            "record": record,
+            "lake": lake,
+            "base_url": base_url,
+            "exchange": exchange,
+            "coin": coin,
+        }
+        other_options |= {"start": start, "end": end, "interval": interval}
+        for name, value in other_options.items():
             if value:
                 raise QueryError(
                     name, got=value, expected="nothing beside a tape, which holds the answers already"
@@ -87,17 +93,17 @@ def report(
     with tempfile.TemporaryDirectory() as folder, _client(lake, base_url, api_key) as client:
         path = record or Path(folder) / "report.tape"
         with steps(quiet=quiet) as step:
-            recorded(client, path, step, exchange=exchange or None, coin=coin or None, **window)
+            record_answers(client, path, step, exchange=exchange or None, coin=coin or None, **window)
             step("write the report")
-            written = write(path, out, title=title, timezone=timezone, interactive=interactive)
+            report_path = write(path, out, title=title, timezone=timezone, interactive=interactive)
         days = None if quiet or start is not None else held_days(path)
-    typer.echo(written)
+    typer.echo(report_path)
     if days is not None and days > DAYS:
-        typer.echo(f"wrote {written}: {DAYS} of {days} days held; --start for more", err=True)
+        typer.echo(f"wrote {report_path}: {DAYS} of {days} days held; --start for more", err=True)
 
 
-def recorded(client: Any, path: Path, step: Callable[[str], None], **arguments: Any) -> Path:
-    """Record the answers that a report needs."""
+def record_answers(client: Any, path: Path, step: Callable[[str], None], **arguments: Any) -> Path:
+    """Record the answers that a report needs; `report` cannot call `record`, because it has an option of that name."""
     from tidytape.report import record
 
     return record(client, path, step=step, **arguments)
@@ -117,13 +123,14 @@ def _client(lake: str | None, base_url: str | None, api_key: str | None) -> Any:
 
 @contextmanager
 def steps(*, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows the name of each step on standard error: with the time if that is a terminal."""
+    """Yield a callback that shows the name of each step on standard error; on a terminal also how long it takes."""
     from tqdm.auto import tqdm
 
     if quiet or not sys.stderr.isatty():
         yield lambda name: None if quiet else typer.echo(name, err=True)
         return
-    columns = shutil.get_terminal_size().columns  # a terminal that reports 0 columns shows no bar
+    # Use shutil's width: tqdm would show nothing on a terminal that reports a width of 0, and shutil returns 80 then.
+    columns = shutil.get_terminal_size().columns
     with tqdm(bar_format="{desc} ({elapsed})", leave=False, ncols=columns) as bar:
 
         def show(name: str) -> None:

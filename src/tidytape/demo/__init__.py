@@ -1,4 +1,4 @@
-"""A deterministic simulated market, so that everything runs with no key, no network and no bill."""
+"""A deterministic simulated market, with which everything runs without an API key, a network and costs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Order books: a snapshot at the end of each minute, with walls at round prices that appear and vanish.
 
-The size of a level belongs to its price and changes slowly, so that a heatmap shows bands. A book is thin at the best
-prices, thickest a little away from them, and thinner again further out. When traders are nervous, all of it is thin.
+The size at a price changes slowly, so that a heatmap shows bands. A book is thin at the best prices, thickest a little
+away from them, and thinner again further out. When volatility is high, the whole book is thin.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tidytape.demo._noise import Floats, Integers, Reverting, generator
 from tidytape.demo._quotes import Quoted
 
 _SIDES = ("BID", "ASK")
-_COLUMNS = 1_024  # level number n has the noise of column n % 1024
+_NOISE_COLUMNS = 1_024  # level number n has the noise of column n % 1024
 _KNOT = 20  # time between two draws of the noise of a level [min]
 _WALLS = 45.0  # usual number of walls that appear on a day
-_TOO_CLOSE = 3  # a wall that is not firm is cancelled when the price is fewer levels away
+_TOO_CLOSE = 3  # a wall that is not firm is cancelled when it is fewer levels away from the best price
 
 
 @dataclass(frozen=True, slots=True)
 class _Wall:
-    """A large order at one level, from one minute to another since the market began; a firm one waits to be filled."""
+    """A large order at one level."""
 
-    bid: bool
+    is_bid: bool
     level: int
-    first: int
-    last: int
+    start: int  # minutes since the market began
+    end: int
     size: float
-    is_firm: bool
+    is_firm: bool  # whether it stays until it is filled
 
 
 class Books:
@@ -43,12 +43,15 @@ class Books:
     market : DemoMarket
         A market with a book.
     seed : int, >= 0
-        That of the hidden market.
+        Seed of the hidden market.
     """
 
     def __init__(self, market: DemoMarket, seed: int) -> None:
         self._market, self._seed = market, seed
-        self._liquidity = Reverting(seed, f"liquidity {market.name}", [90.0, 25.0], [0.18, 0.16])
+        # Log size of both sides together, and of bids relative to asks.
+        self._liquidity = Reverting(
+            seed, f"liquidity {market.name}", memories=[90.0, 25.0], deviations=[0.18, 0.16]
+        )
         self._walls: list[_Wall] = []
 
     def day(self, quoted: Quoted) -> pl.DataFrame:
@@ -65,21 +68,20 @@ class Books:
             The lake's table ``book``. Minutes in which the exchange is silent have none.
         """
         market, hidden = self._market, quoted.hidden
-        best = np.floor(quoted.closes / market.block_size).astype(np.int64)  # level of the best bid
+        best_bid = np.floor(quoted.closes / market.block_size).astype(np.int64)  # its level, by minute
         steps = np.arange(market.book_levels)
-        levels = np.stack([best[:, None] - steps, best[:, None] + 1 + steps], axis=1)  # minute x side x level
+        # The axes are minute, side and level.
+        levels = np.stack([best_bid[:, None] - steps, best_bid[:, None] + 1 + steps], axis=1)
         sizes = self._resting(quoted, levels)
-        self._add_walls(sizes, best, hidden.number)
-        lots = 10.0 ** (
-            2 - np.floor(np.log10(market.book))
-        )  # lots of one coin, so that sizes have three digits
+        self._add_walls(sizes, best_bid, hidden.number)
+        lots = 10.0 ** (2 - np.floor(np.log10(market.book)))  # lots per coin; typical sizes have three digits
         sizes = np.maximum(np.rint(sizes * lots), 1.0) / lots
 
         number = hidden.number * MINUTES + np.arange(1, MINUTES + 1)
         rows = len(_SIDES) * market.book_levels
         # Divide integers if blocks are smaller than 1: that gives the float closest to the decimal price.
-        parts = round(1 / market.block_size) if market.block_size < 1 else 1
-        prices = levels / parts if parts > 1 else levels * market.block_size
+        blocks_per_unit = round(1 / market.block_size) if market.block_size < 1 else 1
+        prices = levels / blocks_per_unit if blocks_per_unit > 1 else levels * market.block_size
         return (
             pl.DataFrame(
                 {
@@ -91,7 +93,7 @@ class Books:
                     "sequence": np.arange(1, prices.size + 1),
                 }
             )
-            .filter(pl.Series(np.repeat(quoted.recorded, rows)))
+            .filter(pl.Series(np.repeat(quoted.is_recorded, rows)))
             .with_columns(
                 exchange=pl.lit(market.exchange),
                 raw_symbol=pl.lit(market.raw_symbol),
@@ -100,12 +102,12 @@ class Books:
         )
 
     def _resting(self, quoted: Quoted, levels: Integers) -> Floats:
-        """Return the size of each level without walls."""
+        """Return the size of each level without walls, by minute, side and level. [coin]"""
         market, hidden = self._market, quoted.hidden
-        away = (np.arange(market.book_levels) + 0.5) / market.book_levels
-        shape = 0.35 + 1.9 * (away / 0.22) * np.exp(1.0 - away / 0.22) + 0.45 * away
+        depth = (np.arange(market.book_levels) + 0.5) / market.book_levels  # from 0 at the best price to 1
+        shape = 0.35 + 1.9 * (depth / 0.22) * np.exp(1.0 - depth / 0.22) + 0.45 * depth
         liquidity = self._liquidity.day(hidden.number, MINUTES)[1:]
-        both = np.exp(liquidity[:, 0] - 0.35 * hidden.nerves[market.coin][1:])
+        both = np.exp(liquidity[:, 0] - 0.35 * hidden.log_volatility[market.coin][1:])
         tilt = liquidity[:, 1] + 0.08 * hidden.mood[1:]
         sides = np.stack([both * np.exp(tilt), both * np.exp(-tilt)], axis=1)
         draws = generator(self._seed, hidden.number, f"book {market.name}")
@@ -116,48 +118,50 @@ class Books:
         return sizes
 
     def _noise(self, day: int, levels: Integers) -> Floats:
-        """Return the noise of levels, linear between knots. It depends on the price of a level, not on the market."""
+        """Return the noise of levels, linear in time between knots. A level keeps its noise if the mid moves."""
         rows = MINUTES // _KNOT
         purpose = f"levels {self._market.name}"
-        today = generator(self._seed, day, purpose).normal(size=(rows, _COLUMNS))
-        tomorrow = generator(self._seed, day + 1, purpose).normal(size=(1, _COLUMNS))
+        today = generator(self._seed, day, purpose).normal(size=(rows, _NOISE_COLUMNS))
+        tomorrow = generator(self._seed, day + 1, purpose).normal(size=(1, _NOISE_COLUMNS))
         knots = np.concatenate([today, tomorrow])
         minute = np.arange(1, MINUTES + 1)
-        row, weight = minute // _KNOT, (minute % _KNOT / _KNOT)[:, None, None]
-        column, row = levels % _COLUMNS, row[:, None, None]
+        weight = (minute % _KNOT / _KNOT)[:, None, None]  # of the next knot
+        column, row = levels % _NOISE_COLUMNS, (minute // _KNOT)[:, None, None]
         return knots[row, column] * (1.0 - weight) + knots[np.minimum(row + 1, rows), column] * weight
 
-    def _add_walls(self, sizes: Floats, best: Integers, day: int) -> None:
-        """Add the walls of a day to the sizes, and keep the walls that last longer."""
-        self._walls += self._born(day, best)
+    def _add_walls(self, sizes: Floats, best_bid: Integers, day: int) -> None:
+        """Add the walls of a day to the sizes, and keep the walls that stay until the next day."""
+        self._walls += self._new_walls(day, best_bid)
         minute = day * MINUTES + np.arange(MINUTES)
-        lasting = []
+        remaining = []
         for wall in self._walls:
-            # Levels from the best price of its side to the wall; below 0 the price has passed it.
-            distance = best - wall.level if wall.bid else wall.level - best - 1
-            present = (minute >= wall.first) & (minute < wall.last)
-            gone = present & (distance < (0 if wall.is_firm else _TOO_CLOSE))
-            if gone.any():
-                present[np.argmax(gone) :] = False
-            elif wall.last > minute[-1] + 1:
-                lasting.append(wall)
-            at = np.flatnonzero(present & (distance < self._market.book_levels))
-            grown = np.minimum(1.0, (minute[at] - wall.first + 1) / 4.0)  # traders place it in parts
-            sizes[at, 0 if wall.bid else 1, distance[at]] += grown * wall.size
-        self._walls = lasting
+            # Levels from the best price of its side to the wall; below 0 if the price has passed the wall.
+            distance = best_bid - wall.level if wall.is_bid else wall.level - best_bid - 1
+            is_present = (minute >= wall.start) & (minute < wall.end)
+            is_removed = is_present & (distance < (0 if wall.is_firm else _TOO_CLOSE))
+            if is_removed.any():
+                is_present[np.argmax(is_removed) :] = False
+            elif wall.end > minute[-1] + 1:
+                remaining.append(wall)
+            at = np.flatnonzero(is_present & (distance < self._market.book_levels))
+            # Traders place a wall in four parts.
+            placed_share = np.minimum(1.0, (minute[at] - wall.start + 1) / 4.0)
+            sizes[at, 0 if wall.is_bid else 1, distance[at]] += placed_share * wall.size
+        self._walls = remaining
 
-    def _born(self, day: int, best: Integers) -> list[_Wall]:
+    def _new_walls(self, day: int, best_bid: Integers) -> list[_Wall]:
+        """Return the walls that appear on a day."""
         market = self._market
         draws = generator(self._seed, day, f"walls {market.name}")
         walls = []
         for _ in range(draws.poisson(_WALLS)):
-            minute, bid = int(draws.integers(MINUTES)), bool(draws.random() < 0.5)
-            away = int(market.book_levels * draws.uniform(0.08, 0.95))
-            level = int(best[minute]) + (-away if bid else 1 + away)
+            minute, is_bid = int(draws.integers(MINUTES)), bool(draws.random() < 0.5)
+            distance = int(market.book_levels * draws.uniform(0.08, 0.95))
+            level = int(best_bid[minute]) + (-distance if is_bid else 1 + distance)
             if draws.random() < 0.7:
                 level = round(level / 5) * 5
-            first = day * MINUTES + minute
-            last = first + int(np.clip(draws.exponential(140.0), 6, MINUTES))
+            start = day * MINUTES + minute
+            end = start + int(np.clip(draws.exponential(140.0), 6, MINUTES))
             size = market.book * (5.0 + draws.exponential(9.0))
-            walls.append(_Wall(bid, level, first, last, size, is_firm=bool(draws.random() < 0.6)))
+            walls.append(_Wall(is_bid, level, start, end, size, is_firm=bool(draws.random() < 0.6)))
         return walls

@@ -1,4 +1,4 @@
-"""Funding of a perpetual: it follows the premium; the rate of the interval so far is the predicted one."""
+"""Funding rates of a perpetual, which follow its premium."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class FundingRates:
 
     .. math:: f = \frac{T}{8\,\mathrm{h}} \left( \bar p + \mathrm{clamp}(r - \bar p, -c, c) \right)
 
-    with the mean premium p of the interval T, the interest rate r and the clamp c, both per 8 h. The predicted rate is
-    that of the interval so far.
+    with the mean premium p of the funding interval T, the interest rate r and the clamp c, both per 8 h. The predicted
+    rate uses the mean premium of the interval so far.
 
     Parameters
     ----------
     market : DemoMarket
         A perpetual.
     seed : int, >= 0
-        That of the hidden market.
+        Seed of the hidden market.
     """
 
     def __init__(self, market: DemoMarket, terms: Funding, seed: int) -> None:
         self._market, self._terms = market, terms
-        before = market.premium + 0.00008 * generator(seed, 0, f"funding {market.name}").normal()
-        self._settled = float(self._rate(np.array(before)))
+        first_premium = market.premium + 0.00008 * generator(seed, 0, f"funding {market.name}").normal()
+        self._settled = float(self._rate(np.array(first_premium)))  # the rate at the last settlement
 
     def day(self, quoted: Quoted) -> pl.DataFrame:
         """Return reports of the next day, one at the end of each minute.
@@ -52,14 +52,14 @@ class FundingRates:
         predicted = self._rate(np.cumsum(premiums, axis=1) / np.arange(1, length + 1))
         settled = np.concatenate([[self._settled], predicted[:, -1]])
         self._settled = settled[-1]
-        following = hidden.start + np.arange(1, MINUTES // length + 1) * length * MINUTE
+        settlements = hidden.start + np.arange(1, MINUTES // length + 1) * length * MINUTE
         return quoted.reports(
             {
                 "timestamp": hidden.minute_ends,
                 "rate": np.repeat(settled[:-1], length),
                 "predicted_rate": predicted.ravel(),
                 "funding_interval": np.full(MINUTES, terms.hours * HOUR),
-                "next_funding": np.repeat(following, length),
+                "next_funding": np.repeat(settlements, length),
             },
         )
 

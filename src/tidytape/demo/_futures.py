@@ -1,4 +1,4 @@
-"""Open interest of the demo's regulated futures, reported once an hour."""
+"""Open interest of the demo's futures on a regulated exchange, reported once an hour."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from tidytape.demo._market import FUTURES
 from tidytape.demo._noise import generator
 from tidytape.times import SECOND, YEAR
 
-_COIN, _SIZE = "BTC", 5.0  # a contract is 5 coins
-_MONTHS = "FGHJKMNQUVXZ"  # the letters that exchanges use for months
+_COIN = "BTC"
+_CONTRACT_SIZE = 5.0  # [coin]
+_MONTHS = "FGHJKMNQUVXZ"  # letters of the months, January first, in the symbols of futures
 _TICK = 5.0
 _CARRY = 0.07  # growth of the future over the spot price [1 per year]
 _FRIDAY = 4
-_ROLL = 7  # days before its expiry that the open interest moves to the next future
+_ROLL = 7  # time before the expiry of a future at which all open interest moves to the next one [d]
 
 
 class Futures:
-    """The future of each month, hour by hour.
+    """The monthly futures, of which one at a time has open interest; simulated day by day.
 
     Parameters
     ----------
     seed : int, >= 0
-        That of the hidden market.
+        Seed of the hidden market.
     """
 
     def __init__(self, seed: int) -> None:
@@ -34,7 +35,7 @@ class Futures:
         self._contracts = 5_400.0
 
     def day(self, hidden: Hidden) -> tuple[dict[str, object], pl.DataFrame]:
-        """Return the next day.
+        """Return the future that has open interest on the next day, and its open interest at each hour.
 
         Parameters
         ----------
@@ -55,13 +56,15 @@ class Futures:
         symbol = f"{_COIN}{_MONTHS[expiry.month - 1]}{expiry.year % 10}"
         spot = hidden.hourly(_COIN)
         hours = hidden.start + np.arange(spot.size) * 3600 * SECOND
-        ends = int(datetime(expiry.year, expiry.month, expiry.day, 15, tzinfo=UTC).timestamp()) * SECOND
-        price = np.rint(spot * (1.0 + _CARRY * (ends - hours) / YEAR) / _TICK) * _TICK
+        expiry_time = (
+            int(datetime(expiry.year, expiry.month, expiry.day, 15, tzinfo=UTC).timestamp()) * SECOND
+        )
+        price = np.rint(spot * (1.0 + _CARRY * (expiry_time - hours) / YEAR) / _TICK) * _TICK
         draws = generator(self._seed, hidden.number, "futures")
-        moved = draws.normal(size=spot.size) * np.where(today.weekday() <= _FRIDAY, 14.0, 0.0)
-        contracts = np.rint(np.maximum(self._contracts + np.cumsum(moved), 1_000.0))
+        changes = draws.normal(size=spot.size) * np.where(today.weekday() <= _FRIDAY, 14.0, 0.0)
+        contracts = np.rint(np.maximum(self._contracts + np.cumsum(changes), 1_000.0))
         self._contracts = float(contracts[-1])
-        amount = contracts * _SIZE
+        amount = contracts * _CONTRACT_SIZE
         market = {
             "exchange": FUTURES,
             "raw_symbol": symbol,

@@ -21,13 +21,13 @@ _NEW_YORK = ZoneInfo("America/New_York")
 _FRIDAY, _SATURDAY, _SUNDAY = 4, 5, 6
 
 # Activity at 0, 2, 4, ... 24 h UTC, relative to the usual: quiet nights, a busy overlap of Europe and America.
-_COINS = np.array([0.9, 0.8, 0.65, 0.6, 0.8, 1.0, 1.2, 1.7, 1.75, 1.3, 1.0, 0.95, 0.9])
+_COIN_ACTIVITY = np.array([0.9, 0.8, 0.65, 0.6, 0.8, 1.0, 1.2, 1.7, 1.75, 1.3, 1.0, 0.95, 0.9])
 _WEEKEND = 0.6  # activity of a weekend relative to weekdays, for markets that always trade
-# The same for metals and currencies, at hours of New York: London opens at 3, America at 8.
-_BANKS = np.array([0.7, 0.8, 1.3, 1.5, 2.2, 2.0, 1.3, 0.8, 0.7, 0.5, 0.6, 0.7, 0.7])
+# The same for metals and currencies, at 0, 2, 4, ... 24 h of New York's clock: London opens at 3, America at 8.
+_BANK_ACTIVITY = np.array([0.7, 0.8, 1.3, 1.5, 2.2, 2.0, 1.3, 0.8, 0.7, 0.5, 0.6, 0.7, 0.7])
 
-_OPEN, _CLOSE = 9.5, 16.0  # hours of the stock exchange, by the clock of New York [h]
-_EVENING = 17.0  # end of the day of metals and currencies, by the clock of New York [h]
+_OPEN, _CLOSE = 9.5, 16.0  # trading hours of the stock exchange, by New York's clock [h]
+_EVENING = 17.0  # end of the trading day of metals and currencies, by New York's clock [h]
 
 
 def activity(hours: str, day: int) -> Floats:
@@ -37,7 +37,7 @@ def activity(hours: str, day: int) -> Floats:
     ----------
     hours : {"always", "stocks", "metals", "fx"}
         Coins always trade. Stocks trade from 9:30 to 16:00 in New York from Monday to Friday, currencies from Sunday
-        17:00 to Friday 17:00, metals as currencies but for an hour's break at 17:00.
+        17:00 to Friday 17:00. Metals trade as currencies do, but pause for an hour at 17:00.
     day : int
         Days since the market began.
 
@@ -48,17 +48,19 @@ def activity(hours: str, day: int) -> Floats:
     midnight = datetime.fromtimestamp(START_NS // SECOND, ZoneInfo("UTC")) + timedelta(days=day)
     hour = np.arange(SECONDS) / 3600.0
     if hours == "always":
-        weekend = midnight.weekday() >= _SATURDAY
-        busy: Floats = np.interp(hour, np.arange(13) * 2.0, _COINS) * (_WEEKEND if weekend else 1.0)
+        is_weekend = midnight.weekday() >= _SATURDAY
+        busy: Floats = np.interp(hour, np.arange(13) * 2.0, _COIN_ACTIVITY) * (
+            _WEEKEND if is_weekend else 1.0
+        )
         return busy
     local = midnight.astimezone(_NEW_YORK)  # clocks change on Sundays, while these markets are closed
     clock = hour + (local.utcoffset() or timedelta()) / timedelta(hours=1)
     weekday = np.where(clock < 0, midnight.weekday() - 1, midnight.weekday()) % 7
     clock = clock % 24.0
     if hours == "stocks":
-        through = (clock - _OPEN) / (_CLOSE - _OPEN)
-        is_open = (through >= 0) & (through < 1) & (weekday <= _FRIDAY)
-        return np.where(is_open, 3.0 + 5.0 * (2.0 * through - 1.0) ** 2, 0.0)  # busiest at both ends
+        elapsed_share = (clock - _OPEN) / (_CLOSE - _OPEN)  # of the trading day
+        is_open = (elapsed_share >= 0) & (elapsed_share < 1) & (weekday <= _FRIDAY)
+        return np.where(is_open, 3.0 + 5.0 * (2.0 * elapsed_share - 1.0) ** 2, 0.0)  # busiest at both ends
     is_open = (
         (weekday < _FRIDAY)
         | ((weekday == _FRIDAY) & (clock < _EVENING))
@@ -66,11 +68,11 @@ def activity(hours: str, day: int) -> Floats:
     )
     if hours == "metals":
         is_open &= (clock < _EVENING) | (clock >= _EVENING + 1)
-    return np.where(is_open, np.interp(clock, np.arange(13) * 2.0, _BANKS), 0.0)
+    return np.where(is_open, np.interp(clock, np.arange(13) * 2.0, _BANK_ACTIVITY), 0.0)
 
 
 def silent(exchange: str, day: int, seed: int) -> Booleans:
-    """Return for each minute of a day whether an exchange is silent, so that nothing of it is recorded.
+    """Return for each minute of a day whether the exchange has an outage, so that none of its data are recorded.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def silent(exchange: str, day: int, seed: int) -> Booleans:
     day : int
         Days since the market began.
     seed : int
-        That of the market.
+        Seed of the market.
 
     Returns
     -------
@@ -95,5 +97,5 @@ def silent(exchange: str, day: int, seed: int) -> Booleans:
         if draws.random() < 0.06:
             spans = [(int(draws.integers(MINUTES - 60)), int(np.clip(2 + draws.exponential(12), 2, 60)))]
     minute = np.arange(MINUTES)
-    within = [(minute >= first) & (minute < first + length) for first, length in spans]
-    return np.logical_or.reduce(within) if within else np.zeros(MINUTES, dtype=bool)
+    is_in_span = [(minute >= first) & (minute < first + length) for first, length in spans]
+    return np.logical_or.reduce(is_in_span) if is_in_span else np.zeros(MINUTES, dtype=bool)

@@ -1,4 +1,4 @@
-"""The demo's lake: every data type of the service, simulated day by day from one hidden market."""
+"""The demo's lake: events for every data type of the service, simulated day by day from one hidden market."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tidytape.demo._trades import Tape
 from tidytape.errors import QueryError
 
 DAYS = 3
-"""Length of the market by default. [days]"""
+"""Length of the market by default. [d]"""
 
 
 class _Simulated:
-    """All events of one market, day by day."""
+    """Simulates all events of one market, day by day."""
 
     def __init__(self, market: DemoMarket, seed: int) -> None:
         self._quotes, self._tape = Quotes(market, seed), Tape(market, seed)
@@ -36,7 +36,7 @@ class _Simulated:
         self._funding = FundingRates(market, market.funding, seed) if market.funding else None
 
     def day(self, hidden: Hidden) -> dict[str, pl.DataFrame]:
-        """Return the rows of the next day, by table."""
+        """Return the rows of the next day by table of the lake."""
         quoted = self._quotes.day(hidden)
         rows = {"trades": self._tape.day(quoted)}
         if self._books:
@@ -57,7 +57,7 @@ def tables(*, days: int = DAYS, seed: int = 7) -> Iterator[tuple[int, str, pl.Da
     days : int, >= 1
         Length of the market. A longer market begins with the rows of a shorter one.
     seed : int, >= 0
-        Another seed, another market.
+        Another seed gives another market.
 
     Yields
     ------
@@ -78,7 +78,7 @@ def tables(*, days: int = DAYS, seed: int = 7) -> Iterator[tuple[int, str, pl.Da
 
 
 def _simulated(days: int, seed: int) -> Iterator[tuple[int, dict[str, pl.DataFrame], pl.DataFrame]]:
-    """Yield the number, the rows by table and the registered future of each day."""
+    """Yield the number of each day, its rows by table, and its future as a row of the table ``markets``."""
     _at_least(1, "days", days)
     _at_least(0, "seed", seed)
     simulated = [_Simulated(market, seed) for market in MARKETS]
@@ -90,8 +90,8 @@ def _simulated(days: int, seed: int) -> Iterator[tuple[int, dict[str, pl.DataFra
             for table, rows in market.day(hidden).items():
                 parts.setdefault(table, []).append(rows)
         parts["trades"].append(outcomes.day(hidden))
-        future, interest = futures.day(hidden)
-        parts["cme_open_interest"] = [interest]
+        future, open_interest = futures.day(hidden)
+        parts["cme_open_interest"] = [open_interest]
         parts["option_quotes"] = [chain.day(hidden) for chain in chains]
         parts["token_supply"] = [tokens(hidden)]
         joined = {table: pl.concat(rows, how="diagonal") for table, rows in parts.items()}
@@ -105,22 +105,22 @@ def fill(
     seed: int = 7,
     progress: Callable[[int, int], object] | None = None,
 ) -> None:
-    """Fill a lake with the demo's market, which is simulated. Filling it again changes nothing.
+    """Fill a lake with the demo's simulated market. Filling the same lake again changes nothing.
 
-    The market begins on 2024-08-07 at 00:00 UTC. Each day is written before the next one is made, so memory does not
-    grow with the days.
+    The market begins on 2024-08-07 at 00:00 UTC. Each day is written before the next one is simulated, so the memory
+    that this takes does not grow with the number of days.
 
     Parameters
     ----------
     path : path
-        The lake; made if it is not there.
+        The lake; created if it does not exist.
     days : int, >= 1
-        Length of the market. A longer one begins with the rows of a shorter one, so a lake can be filled further.
+        Length of the market. A longer market begins with the rows of a shorter one, so a lake can be filled further.
     seed : int, >= 0
-        Another seed, another market. The same seed gives the same bytes on one machine, and values within 1e-12 on
-        another one.
+        Another seed gives another market. The same seed gives the same bytes on one machine; on another machine values
+        differ by at most 1e-12.
     progress : callable, optional
-        Called after each day with the number of days that are written, and of all days.
+        Called after each day with the number of days written so far, and the number of all days.
 
     Raises
     ------
@@ -146,10 +146,9 @@ def fill(
     lake = Lake.create(path)
     writer = lake.writer()
     writer.register_prediction_markets(prediction_market())
-    of_outcomes = outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
-    known = [markets(), of_outcomes]
+    outcomes = outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
     for day, rows, future in _simulated(days, seed):
-        writer.register(pl.concat([*known, future], how="diagonal_relaxed"))
+        writer.register(pl.concat([markets(), outcomes, future], how="diagonal_relaxed"))
         for table, frame in rows.items():
             writer.append(table, frame, source=f"demo:{seed}:{day}")
         if progress is not None:

@@ -1,4 +1,4 @@
-"""Liquidations of a perpetual: trades that a fast move forced."""
+"""Liquidations of a perpetual: trades that a fast move of the price forced."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tidytape.demo._noise import generator
 from tidytape.demo._quotes import Quoted
 from tidytape.times import SECOND
 
-_RUN = 300  # time over which a move is measured [s]
-_CALM = 0.0075  # a move of this share of the annual volatility liquidates hardly any position
+_LOOK_BACK = 300  # time over which a move is measured [s]
+_CALM = 0.0075  # a move up to this share of the annual volatility liquidates hardly any position
 
 
 def liquidations(quoted: Quoted, tape: pl.DataFrame) -> pl.DataFrame:
-    """Return liquidations: trades in the direction of a fast move; the faster the move, the more of its trades.
+    """Return liquidations, drawn from the trades in the direction of a move; the faster the move, the more trades.
 
     Parameters
     ----------
     quoted : Quoted
         The market on one day.
     tape : polars.DataFrame
-        Its trades.
+        The market's trades of that day.
 
     Returns
     -------
@@ -32,20 +32,20 @@ def liquidations(quoted: Quoted, tape: pl.DataFrame) -> pl.DataFrame:
     """
     market, hidden = quoted.market, quoted.hidden
     second = TAIL + ((tape["timestamp"].to_numpy() - hidden.start) // SECOND)
-    run = np.log(quoted.middle[second] / quoted.middle[second - _RUN])
-    along = np.where((tape["side"] == "BUY").to_numpy(), run, -run)
+    move = np.log(quoted.mid[second] / quoted.mid[second - _LOOK_BACK])
+    move_along = np.where((tape["side"] == "BUY").to_numpy(), move, -move)  # in the direction of the trade
     calm = _CALM * COINS[market.coin].volatility
-    chance = 0.002 + np.clip((along - calm) / (2.3 * calm), 0.0, 0.75)
+    chance = 0.002 + np.clip((move_along - calm) / (2.3 * calm), 0.0, 0.75)
     draws = generator(hidden.seed, hidden.number, f"liquidations {market.name}")
-    hit = (draws.random(tape.height) < chance) & (along > -calm)
-    side = pl.when(pl.col("side") == "SELL").then(pl.lit("BUY")).otherwise(pl.lit("SELL"))
-    return tape.filter(pl.Series(hit)).select(
+    is_liquidation = (draws.random(tape.height) < chance) & (move_along > -calm)
+    position_side = pl.when(pl.col("side") == "SELL").then(pl.lit("BUY")).otherwise(pl.lit("SELL"))
+    return tape.filter(pl.Series(is_liquidation)).select(
         "exchange",
         "raw_symbol",
         pl.concat_str(pl.lit("L"), "id").alias("id"),
         "timestamp",
         "sequence",
-        side.alias("side"),
+        position_side.alias("side"),
         "price",
         "amount",
         "quote_amount",

@@ -1,6 +1,6 @@
-"""The markets of the demo as data: coins, exchanges that do not exist, their hours and their outages.
+"""The demo's markets as data: coins, markets on invented exchanges, trading hours and outages.
 
-No number in here was recorded anywhere; the market of the demo is simulated and says nothing about a real one.
+All numbers are invented. The simulated market says nothing about a real one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ START_NS = 1_722_988_800_000_000_000
 """The start of the demo: 2024-08-07T00:00Z, a Wednesday. [ns since 1970, UTC]"""
 
 OPTIONS, EVENTS, FUTURES = "DEMO_OPTIONS", "DEMO_EVENTS", "DEMO_CME"
-"""The exchanges of options, of a prediction market and of regulated futures."""
+"""Names of the exchanges of options, of the prediction market and of regulated futures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Coin:
     volatility : float
         Usual volatility between jumps, annualised. [1]
     common : float
-        Correlation of its moves with the factor that moves all coins. [1]
+        Correlation of the coin's moves with the factor that moves all coins. [1]
     jump : float
-        Its move when all coins jump, relative to that of BTC. [1]
+        The coin's move in a shock of all coins, relative to that of BTC. [1]
     hours : str
-        Its trading hours, see `tidytape.demo._hours`.
+        The coin's trading hours, see `tidytape.demo._hours.activity`.
     """
 
     coin: str
@@ -56,7 +56,7 @@ COINS = {
         Coin("EUR", "Euro", 1.0925, 0.065, 0.15, 0.0, "fx"),
     )
 }
-"""The coins by ticker; the trend of the first one moves the mood of all traders."""
+"""The coins by ticker. The trend of the first coin moves the mood of traders in all markets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class Funding:
     hours : int
         Time between two settlements. [h]
     clamp : float
-        Largest difference between rate and premium that the interest rate can make. [1 per 8 h]
+        Largest difference that the interest rate can make between funding rate and premium. [1 per 8 h]
     interest : float
-        The interest rate. [1 per 8 h]
+        Interest rate. [1 per 8 h]
     """
 
     hours: int
@@ -87,7 +87,7 @@ class DemoMarket:
     exchange, raw_symbol : str
         The names of the market.
     coin, quote_coin, category : str
-        Traded coin, quote, and kind of market.
+        Traded coin, quote, and category of the market.
     tick, decimals : int
         Price step, in 10 ** -decimals. [quote per coin]
     lot, lot_decimals : int
@@ -95,27 +95,27 @@ class DemoMarket:
     block_size : float
         Height of a level of its profiles and books. [quote per coin]
     orders : float
-        Market orders of a usual day, in clusters that follow the moves of the price.
+        Number of market orders of a usual day. They come in clusters that follow the moves of the price.
     steady : float
         Time between the small orders of programs that trade all the time. [s]
     typical : float
-        Amount of a usual trade. [coin, or contracts of an inverse market]
+        Amount of a typical trade. [coin, or contracts of an inverse market]
     half_spread : float
-        Distance from the middle to the best price. [1]
+        Distance from the mid to the best price, as a share of the mid. [1]
     lag : float
-        Delay after the hidden price. [s]
+        Delay of the market's price after the hidden price. [s]
     premium : float
-        Usual distance from the hidden price. [1]
+        Usual distance from the hidden price, as a share of it. [1]
     swing : float
-        How much the mood of traders moves that distance; 0 for spot. [1]
+        How strongly the mood of traders moves the premium; 0 for spot. [1]
     open_interest : float
         Open interest at the start; 0 for spot. [coin]
     book : float
-        Usual size of a level of its book; 0 for a market without a book. [coin]
+        Typical size of a level of its book; 0 for a market without a book. [coin]
     book_levels : int
-        Levels of each side.
+        Number of levels of each side of the book.
     funding : Funding, optional
-        Terms of a perpetual.
+        Terms of the funding of a perpetual.
     contract : float
         Size of an inverse contract; 0 if amounts are coins. [quote]
     """
@@ -145,7 +145,7 @@ class DemoMarket:
 
     @property
     def name(self) -> str:
-        """Exchange and symbol, for the purpose of a generator."""
+        """Exchange and symbol, which seed the market's random generators."""
         return f"{self.exchange} {self.raw_symbol}"
 
 
@@ -227,21 +227,21 @@ MARKETS = (
         typical=42_000.0, half_spread=3e-05,
     ),
 )  # fmt: skip
-"""The markets that trade, without the outcomes of the prediction market."""
+"""The markets with trades, without the outcomes of the prediction market."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A time in which an exchange trades, but its data are not recorded.
+    """A time in which the data of an exchange are not recorded, although it trades.
 
     Attributes
     ----------
     exchange : str
         Name of the exchange.
     day, minute : int
-        Its start: days since the market began, and minutes of that day.
+        Start of the outage: days since the market began, and minutes of that day.
     minutes : int
-        Its length. [min]
+        Length of the outage. [min]
     """
 
     exchange: str
@@ -251,11 +251,11 @@ class Outage:
 
 
 OUTAGES = (Outage("DEMO_USD", 0, 15 * 60 + 32, 3), Outage("DEMO_LINEAR", 1, 9 * 60 + 40, 25))
-"""The outages of the first days; those of later days are random, see `tidytape.demo._hours.silent`."""
+"""The outages of the first days. Outages of later days are random, see `tidytape.demo._hours.silent`."""
 
 
 def markets() -> pl.DataFrame:
-    """Return the markets of the demo that trade, without the outcomes of its prediction market.
+    """Return the demo's markets with trades, without the outcomes of its prediction market.
 
     Returns
     -------

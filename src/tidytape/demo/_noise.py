@@ -14,12 +14,12 @@ Booleans: TypeAlias = NDArray[np.bool_]
 
 
 def generator(seed: int, day: int, purpose: str) -> np.random.Generator:
-    """Return the generator of one purpose on one day; the draws of purposes and days do not depend on each other.
+    """Return the random generator of one purpose on one day; its draws do not depend on other purposes and days.
 
     Parameters
     ----------
     seed : int, >= 0
-        That of the market.
+        Seed of the market.
     day : int, >= 0
         Days since the market began.
     purpose : str
@@ -33,53 +33,57 @@ def generator(seed: int, day: int, purpose: str) -> np.random.Generator:
 
 
 class Reverting:
-    r"""Processes that return to zero, minute by minute (Ornstein-Uhlenbeck, sampled exactly).
+    r"""Processes that return to zero step by step (Ornstein-Uhlenbeck, sampled exactly).
 
     .. math:: x_{k+1} = a x_k + s \sqrt{1 - a^2} z_k, \quad a = e^{-1 / \tau}
+
+    A process with s = 0 starts at 0 and only adds up what `driven` gets.
 
     Parameters
     ----------
     seed : int, >= 0
-        That of the market.
+        Seed of the market.
     purpose : str
         What the draws are for.
-    lasting : sequence of float
-        Tau of each process: how long it remembers. [min]
-    spread : sequence of float
-        Standard deviation s of each, in the unit of its values.
+    memories : sequence of float
+        Tau of each process. [steps, which are minutes or hours]
+    deviations : sequence of float
+        Standard deviation s of each process, in the unit of its values.
     """
 
-    def __init__(self, seed: int, purpose: str, lasting: list[float], spread: list[float]) -> None:
+    def __init__(self, seed: int, purpose: str, memories: list[float], deviations: list[float]) -> None:
         self._seed, self._purpose = seed, purpose
-        self._decay = np.exp(-1.0 / np.array(lasting))
-        self._spread = np.array(spread)
-        self._last: Floats = generator(seed, 0, f"{purpose} begins").normal(size=len(lasting)) * self._spread
+        self._decay = np.exp(-1.0 / np.array(memories))
+        self._deviations = np.array(deviations)
+        self._last: Floats = (
+            generator(seed, 0, f"{purpose} begins").normal(size=len(memories)) * self._deviations
+        )
 
-    def day(self, number: int, minutes: int, shocks: Floats | None = None) -> Floats:
-        """Return the values at the beginning of each minute of a day, and at its end.
+    def day(self, number: int, steps: int, shocks: Floats | None = None) -> Floats:
+        """Return the values at the beginning of each step of a day, and at the end of the day.
 
         Parameters
         ----------
         number : int
             Number of the day; callers ask for one day after the other.
-        minutes : int
-            Number of minutes of the day.
-        shocks : array, minutes x processes, optional
-            Standard normal draws; if left out those of the generator of this purpose.
+        steps : int
+            Number of steps of the day.
+        shocks : array, steps x processes, optional
+            Standard normal draws z; by default those of the generator of this purpose.
 
         Returns
         -------
-        array, (minutes + 1) x processes
+        array, (steps + 1) x processes
         """
         if shocks is None:
-            shocks = generator(self._seed, number, self._purpose).normal(size=(minutes, self._spread.size))
-        return self.driven(shocks * (self._spread * np.sqrt(1.0 - self._decay**2)))
+            shocks = generator(self._seed, number, self._purpose).normal(size=(steps, self._deviations.size))
+        return self.driven(shocks * (self._deviations * np.sqrt(1.0 - self._decay**2)))
 
     def driven(self, inputs: Floats) -> Floats:
-        """Return the values that given inputs drive: x[k + 1] = a x[k] + inputs[k]."""
-        values = np.empty((len(inputs) + 1, self._spread.size))
+        """Return the values x[k + 1] = a x[k] + inputs[k], from the last value of the day before on."""
+        values = np.empty((len(inputs) + 1, self._deviations.size))
         value = values[0] = self._last
-        for minute, added in enumerate(inputs, start=1):
-            value = values[minute] = self._decay * value + added
+        for step, shock in enumerate(inputs, start=1):
+            value = values[step] = self._decay * value + shock
         self._last = values[-1].copy()
         return values

@@ -1,6 +1,6 @@
-"""The demo's prediction market: whether a coin ends above a price, traded as two outcomes.
+"""The demo's prediction market: its two outcomes are that a coin ends above a price, or does not.
 
-Its price is the probability that a Black-Scholes model gives, with noise and rounded to cents.
+The price of an outcome is its probability in a Black-Scholes model, plus noise, rounded to cents.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tidytape.times import DAY, MILLISECOND, SECOND, YEAR
 _SYMBOLS = ("1001", "1002")
 _COIN, _STRIKE = "BTC", 60_000.0
 _RESOLVES = START_NS + 25 * DAY  # 2024-09-01T00:00Z
-_VOLATILITY = 0.55
+_VOLATILITY = 0.55  # annualised [1]
 _ORDERS = 600.0  # orders of a usual day
 _FIRST_ID = 100_000_001
 
 
 def prediction_market() -> pl.DataFrame:
-    """Return the report of the one prediction market.
+    """Return the description of the demo's only prediction market.
 
     Returns
     -------
@@ -56,15 +56,14 @@ class Outcomes:
     Parameters
     ----------
     seed : int, >= 0
-        That of the hidden market.
+        Seed of the hidden market.
     """
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._count = 0
-        self._opinion = Reverting(
-            seed, "opinion", [240.0], [1.2]
-        )  # difference of the traders' opinion from the model [cents]
+        # Difference between the traders' opinion and the model. [cents]
+        self._opinion = Reverting(seed, "opinion", memories=[240.0], deviations=[1.2])
 
     def day(self, hidden: Hidden) -> pl.DataFrame:
         """Return trades of the next day; the prices of both outcomes add up to one.
@@ -76,7 +75,7 @@ class Outcomes:
 
         Returns
         -------
-        polars.DataFrame, one row per trade; none once the question is answered
+        polars.DataFrame, one row per trade; empty after the market has resolved
             The lake's table ``trades``.
         """
         from scipy.special import ndtr
@@ -86,10 +85,10 @@ class Outcomes:
         at = hidden.start + second * SECOND + draws.integers(1_000, size=second.size) * MILLISECOND
         years = np.maximum(_RESOLVES - at, 60 * SECOND) / YEAR
         deviation = _VOLATILITY * np.sqrt(years)
-        likely = ndtr(np.log(hidden.price[_COIN][TAIL + second] / _STRIKE) / deviation - deviation / 2.0)
+        probability = ndtr(np.log(hidden.price[_COIN][TAIL + second] / _STRIKE) / deviation - deviation / 2.0)
         opinion = self._opinion.day(hidden.number, SECONDS // 60)[second // 60, 0]
         buys_yes = draws.random(second.size) < 0.5
-        cents = np.rint(100.0 * likely + opinion + np.where(buys_yes, 0.4, -0.4))
+        cents = np.rint(100.0 * probability + opinion + np.where(buys_yes, 0.4, -0.4))
         cents = np.clip(cents, 1.0, 99.0)
         amount = np.rint(np.clip(40.0 * np.exp(1.3 * draws.normal(size=second.size)), 1.0, 20_000.0))
         is_yes = draws.random(second.size) < 0.6

@@ -1,4 +1,4 @@
-"""Supply and market capitalisation of tokens, reported once an hour: coins of the demo and a stablecoin."""
+"""Supply and market capitalisation of tokens, reported once an hour. Tokens are coins of the demo and a stablecoin."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tidytape.times import SECOND
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A token: its supply at the start, growth per hour and limit [coin], and usual turnover [1]."""
+    """A token and how its supply grows."""
 
     coin: str
     name: str
-    supply: float
-    hourly: float
-    most: float | None
-    turnover: float  # volume of a day as a share of the market capitalisation [1]
+    supply: float  # at the start of the demo [coin]
+    growth: float  # [coin per hour]
+    max_supply: float | None  # [coin]
+    turnover: float  # usual volume of a day as a share of the market capitalisation [1]
 
 
 _TOKENS = (
@@ -34,7 +34,7 @@ _TOKENS = (
 
 
 def tokens(hidden: Hidden) -> pl.DataFrame:
-    """Return reports of token supply of one day.
+    """Return the reports of token supply of one day.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def tokens(hidden: Hidden) -> pl.DataFrame:
     for rank, token in enumerate(_TOKENS, start=1):
         draws = generator(hidden.seed, hidden.number, f"token {token.coin}")
         price = np.rint(hidden.hourly(token.coin) * 100.0) / 100.0 if token.coin in COINS else np.ones(24)
-        supply = token.supply + (hidden.number * 24 + hour) * token.hourly
+        supply = token.supply + (hidden.number * 24 + hour) * token.growth
         marketcap = price * supply
         reports.append(
             pl.DataFrame(
@@ -66,8 +66,8 @@ def tokens(hidden: Hidden) -> pl.DataFrame:
             ).with_columns(
                 token_name=pl.lit(token.name),
                 coin=pl.lit(token.coin),
-                max_supply=pl.lit(token.most, pl.Float64),
-                fully_diluted_valuation=pl.col("usd_price") * pl.lit(token.most, pl.Float64),
+                max_supply=pl.lit(token.max_supply, pl.Float64),
+                fully_diluted_valuation=pl.col("usd_price") * pl.lit(token.max_supply, pl.Float64),
                 cg_marketcap_rank=pl.lit(rank),
             )
         )

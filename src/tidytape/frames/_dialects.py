@@ -1,4 +1,4 @@
-"""The SQL engines' own SQL, for what Narwhals cannot say on them: times, and types such as DuckDB's enums.
+"""SQL of DuckDB and Spark, for what Narwhals cannot express: times, and types such as DuckDB's enums.
 
 Every frame to work on belongs to polars or to an SQL engine, DuckDB or Spark. `dialect_of` alone asks which of them it
 is; polars needs no dialect.
@@ -43,20 +43,20 @@ class _DuckDB:
         return type_ if type_ in {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"} else None
 
     def nanoseconds(self, column: str, instant_type: str) -> str:
-        """Times with a zone as nanoseconds since the epoch, null where int64 does not reach."""
-        count, most = f"epoch_ns({self.quoted(column)})", REACH // SECOND
+        """Return times with a zone as nanoseconds since the epoch, null where they do not fit into int64."""
+        count, limit = f"epoch_ns({self.quoted(column)})", REACH // SECOND
         if instant_type == "TIMESTAMPTZ_NS":
             return count
         # `epoch` returns seconds as floats, for every time that is not infinite.
-        return f"CASE WHEN epoch({self.quoted(column)}) BETWEEN -{most} AND {most} THEN {count} END"
+        return f"CASE WHEN epoch({self.quoted(column)}) BETWEEN -{limit} AND {limit} THEN {count} END"
 
     def instants(self, column: str, instant_type: str) -> str:
-        """Nanoseconds since the epoch as times with a zone."""
-        # Without AT TIME ZONE the cast would take the time for one of the connection's zone.
+        """Return nanoseconds since the epoch as times with a zone."""
+        # Without AT TIME ZONE the cast would read the time in the connection's zone.
         return f"(make_timestamp_ns({self.quoted(column)}) AT TIME ZONE 'UTC')::{instant_type}"
 
     def midnights(self, column: str) -> str:
-        """Dates as nanoseconds since the epoch, each at its start in UTC; null where int64 does not reach."""
+        """Return dates as nanoseconds since the epoch, at their start in UTC; null where they do not fit into int64."""
         name = self.quoted(column)
         days = f"({name} - DATE '1970-01-01')"
         # An infinite date has no number of days.
@@ -134,6 +134,6 @@ def in_sql(frame: Frame) -> bool:
 
 
 def _within_reach(count: str, unit: int) -> str:
-    """Return SQL for a count of some unit in nanoseconds, null where int64 does not reach."""
-    most = REACH // unit
-    return f"CASE WHEN {count} BETWEEN -{most} AND {most} THEN {count} * {unit} END"
+    """Return SQL that converts a count of units to nanoseconds, null where they do not fit into int64."""
+    limit = REACH // unit
+    return f"CASE WHEN {count} BETWEEN -{limit} AND {limit} THEN {count} * {unit} END"

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     import polars as pl
 
 _EXACT: Final = 2**53
-"""Up to here each integer has a float of its own."""
+"""Up to this number, a float can hold every integer exactly."""
 
 _ROW: Final = "__row"
 
 _OWN_VALUES: Final = "category"
-"""In place of a type: categories made of the values that the column has."""
+"""Stands for a categorical type whose categories are the values that the column has."""
 
 
 class _Original(NamedTuple):
-    """How the caller had a column. A column of a result is converted back if its polars type is still ``inside``."""
+    """A column's type in the caller's frame; a column of a result gets it if its polars type is still ``inside``."""
 
     inside: pl.DataType
     type: Any
     """A type of pandas or pyarrow, or `_OWN_VALUES`."""
     column: Any = None
-    """The caller's column, if polars cannot hold it; rows are then taken from it by their numbers."""
+    """The caller's column, if polars cannot hold it; a result then takes its values from it by row number."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Door(Generic[IntoFrameT]):
         }
 
     def with_counts(self, names: Iterable[str]) -> Door[IntoFrameT]:
-        """Return the door with float columns that have nulls as int64, if all their other values are integers.
+        """Return the door with float columns cast to int64, if they have nulls and all their other values are integers.
 
         pandas keeps integers with nulls as floats, because numpy integers have no null. Columns with values beyond
         2**53 stay floats, because there a float may stand for several integers.
@@ -138,10 +138,10 @@ class Door(Generic[IntoFrameT]):
         of : Door, optional
             The door of the frame that has these caller's columns, if it is not this one.
         """
-        originals, known = dict(self.originals), (of or self).originals
+        originals, caller_columns = dict(self.originals), (of or self).originals
         for name, like in names.items():
-            if like is not None and like in known:
-                originals[name] = known[like]
+            if like is not None and like in caller_columns:
+                originals[name] = caller_columns[like]
             elif like is None and name in originals and _is_category(originals[name].type):
                 originals[name] = originals[name]._replace(type=_OWN_VALUES)
         return replace(self, originals=originals)
@@ -153,7 +153,8 @@ class Door(Generic[IntoFrameT]):
         ----------
         frame : polars DataFrame
         like_rows : bool
-            Whether its rows are the caller's rows in the caller's order; a pandas frame then keeps its index.
+            Whether the rows of ``frame`` are the caller's rows in the caller's order; a pandas frame then keeps its
+            index.
         """
         native: Any = self.native
         if nw.dependencies.is_polars_dataframe(native):
@@ -176,7 +177,7 @@ class Door(Generic[IntoFrameT]):
         return cast("IntoFrameT", pd.DataFrame(columns, index=index, copy=False))
 
     def _original(self, column: pl.Series) -> _Original | None:
-        """Return how the caller had a column; None if the caller had none of its name and polars type."""
+        """Return the caller's type of a column; None if the caller has no column with its name and polars type."""
         original = self.originals.get(column.name)
         return original if original is not None and original.inside == _plain(column.dtype) else None
 
@@ -242,8 +243,8 @@ def _from_arrow(column: Any) -> pl.Series | None:
 def _to_pandas(column: pl.Series, original: _Original | None) -> Any:
     """Return the values of a column in the caller's type, or in a numpy type if the caller has no such column.
 
-    They are an array, but objects are a series, because pandas would guess a type for an array of objects. Integers and
-    booleans with nulls get a nullable pandas type in place of a numpy type, which has no null.
+    The values are an array; only objects are a series, because pandas would guess a type for an array of objects.
+    Integers and booleans with nulls get a nullable pandas type in place of a numpy type, which has no null.
     """
     import pandas as pd
     import polars as pl
@@ -257,11 +258,11 @@ def _to_pandas(column: pl.Series, original: _Original | None) -> Any:
     if isinstance(dtype, pd.ArrowDtype):
         return pd.arrays.ArrowExtensionArray(_to_arrow(column, original))
     if isinstance(dtype, pd.CategoricalDtype) and _plain(column.dtype) == pl.String:
-        codes = column.cast(pl.Enum(dtype.categories.to_list()), strict=False)
-        if codes.null_count() == column.null_count():
-            places = codes.to_physical().cast(pl.Int64).fill_null(-1)
-            return pd.Categorical.from_codes(places.to_numpy(), dtype=dtype, validate=False)
-        dtype = _OWN_VALUES  # a value is not among the caller's categories
+        enums = column.cast(pl.Enum(dtype.categories.to_list()), strict=False)
+        if enums.null_count() == column.null_count():
+            codes = enums.to_physical().cast(pl.Int64).fill_null(-1)
+            return pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype, validate=False)
+        dtype = _OWN_VALUES  # some value is not among the caller's categories
     if dtype == np.dtype(object):
         return pd.Series(column.to_list(), dtype=object)
     is_integral = column.dtype == pl.Boolean or column.dtype.is_integer()
@@ -271,8 +272,8 @@ def _to_pandas(column: pl.Series, original: _Original | None) -> Any:
         values = nullable.__from_arrow__(column.to_arrow())
         dtype = None if isinstance(dtype, np.dtype) else dtype
     else:
-        has_numpy = is_integral or column.dtype.is_float()
-        values = column.to_numpy(writable=True) if has_numpy else column.to_pandas().array
+        has_numpy_type = is_integral or column.dtype.is_float()
+        values = column.to_numpy(writable=True) if has_numpy_type else column.to_pandas().array
     if dtype is None or values.dtype == dtype:
         return values
     series: Any = pd.Series(values)
@@ -294,9 +295,9 @@ def _to_arrow(column: pl.Series, original: _Original | None) -> Any:
     type_ = getattr(original.type, "pyarrow_dtype", original.type)
     if not pa.types.is_dictionary(type_):
         return values.cast(type_, safe=False)
-    coded = values.dictionary_encode()
-    indices, words = coded.indices.cast(type_.index_type), coded.dictionary.cast(type_.value_type)
-    return pa.DictionaryArray.from_arrays(indices, words, ordered=type_.ordered)
+    encoded = values.dictionary_encode()
+    indices, dictionary = encoded.indices.cast(type_.index_type), encoded.dictionary.cast(type_.value_type)
+    return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=type_.ordered)
 
 
 MARKET = ("exchange", "raw_symbol")
@@ -318,7 +319,7 @@ def wrapped(
     parameter: str = "frame",
     kinds: str = "a frame, eager or lazy, of an engine Narwhals knows",
 ) -> Frame:
-    """Wrap a native frame with Narwhals; raise QueryError if it is no frame, or if a column name is not allowed."""
+    """Wrap a native frame with Narwhals; raise QueryError if it is not a frame, or if a column name is not allowed."""
     kind = f"{type(native).__module__}.{type(native).__qualname__}"
     try:
         frame: Frame = nw.from_native(native)
@@ -331,18 +332,19 @@ def wrapped(
         engine.is_polars() or engine.is_pandas() or engine.is_pyarrow()
     ):
         raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
-    # Ask the SQL engine itself for its columns: of DuckDB's columns of one name Narwhals shows only the last.
+    # Ask the SQL engine itself for its columns: if several columns of DuckDB have one name, Narwhals shows only the
+    # last.
     is_in_sql = isinstance(frame, nw.LazyFrame) and in_sql(frame)
     names = list(native.columns if is_in_sql else frame.columns)
-    for place, name in enumerate(names):
-        if name in names[:place] or not isinstance(name, str) or _is_odd(name):
-            raise _name_error(parameter, f"{'two columns' if name in names[:place] else 'a column'} {name!r}")
+    for index, name in enumerate(names):
+        if name in names[:index] or not isinstance(name, str) or _is_forbidden(name):
+            raise _name_error(parameter, f"{'two columns' if name in names[:index] else 'a column'} {name!r}")
     return frame
 
 
-def _is_odd(name: str) -> bool:
-    """Return whether a name could be that of a working column, or polars would read it as a pattern."""
-    # pandas writes its index as __index_level_0__.
+def _is_forbidden(name: str) -> bool:
+    """Return whether a name is not allowed: working columns have such names, or polars would read it as a pattern."""
+    # Names such as __index_level_0__ are allowed: pandas writes its index under them.
     is_working = name.startswith("__") and not name.endswith("__")
     return is_working or name == "*" or (name.startswith("^") and name.endswith("$"))
 
@@ -368,17 +370,17 @@ def require(
     """
     names = list(names)
     # A name that is not a string cannot be a column, and may not be hashable.
-    if strange := [name for name in names if not isinstance(name, str)]:
-        raise MissingColumnError(strange, available=available)
-    if absent := [name for name in dict.fromkeys(names) if name not in available]:
-        if of_index := [name for name in absent if name in _index_names(native)]:
+    if non_strings := [name for name in names if not isinstance(name, str)]:
+        raise MissingColumnError(non_strings, available=available)
+    if missing_names := [name for name in dict.fromkeys(names) if name not in available]:
+        if index_names := [name for name in missing_names if name in _index_names(native)]:
             raise MissingColumnError(
-                of_index,
+                index_names,
                 available=available,
-                hint=f"{of_index[0]!r} is in the index: frame.reset_index() makes it a column",
+                hint=f"{index_names[0]!r} is in the index: frame.reset_index() makes it a column",
                 has_nearest=False,
             )
-        raise missing(absent, needed=[*names, *also], available=available)
+        raise missing(missing_names, needed=[*names, *also], available=available)
 
 
 def _index_names(native: Any) -> Sequence[Any]:
@@ -395,7 +397,7 @@ def are_apart(names: Sequence[Any], others: Iterable[Any]) -> bool:
 
 
 def as_list(argument: Any) -> list[Any]:
-    """Return one value, or several, as a list; a string is one value."""
+    """Return an argument as a list: the values of an iterable, or the argument alone; a string is one value."""
     try:
         return [argument] if isinstance(argument, str | bytes) else list(argument)
     except TypeError:

@@ -1,18 +1,18 @@
 """Sums of amounts that do not depend on the order in which the rows are added.
 
 The last bit of a sum of floats depends on the order in which they are added, and engines that work in parallel add in
-another order at every run. So each amount is split into five parts, which are added separately: a number of times 2**33
-coins, of 8 coins, of 1e-8 coin and of 2**-30 of that, and a remainder. Each part but the remainder is an integer of at
-most 2**29. Floats add integers below 2**53 exactly, in any order and on every engine. They do not overflow either:
-integers do, and then an engine raises an error or returns a wrong number. The parts drop the noise of a float around a
-decimal of up to eight places, so the sum of such amounts is the decimal that one would get by hand.
+another order at every run. So each amount is split into five parts, which are added separately: how many times it
+contains 2**33 coins, 8 coins, 1e-8 coin and 2**-30 * 1e-8 coin, and a remainder. Each part but the remainder is an
+integer of at most 2**29. Floats add integers below 2**53 exactly, in any order and on every engine. Nor do they
+overflow. Integers would, and then an engine raises an error or returns a wrong number. The parts drop the noise of a
+float around a decimal of up to eight places, so the sum of such amounts is the decimal that one would get by hand.
 
 If one of the amounts is unknown, so is their sum. So if an amount is null or not finite, its fourth part is infinite.
 No other part is ever infinite, no addition undoes it, and `total` turns it into null.
 
 Bounds: a sum of any size is right to 1e-15 of the sum of magnitudes. Its last bit does not depend on the order of the
-rows if a group has up to 2**24 (1.7e7) rows and a sum of up to 7e25 coins, nor for more rows, as long as not all of
-them are near the largest count of a part. Remainders are added as floats. These sums are exact for amounts of 4e-11
+rows if a group has up to 2**24 (1.7e7) rows and a sum of up to 7e25 coins. Nor does it for more rows, unless nearly all
+of them are near the largest count of a part. Remainders are added as floats. These sums are exact for amounts of 4e-11
 coin and more; for smaller amounts the last bit may depend on the order.
 
 Examples
@@ -43,11 +43,11 @@ _STEPS: Final = (("huge", 33, 1.0), ("whole", 3, _UNITS), ("units", 0, _RESTS), 
 """For each part but the last: its name, the power of two it is a multiple of, and the factor to the next unit."""
 _PARTS: Final = (*(name for name, _, _ in _STEPS), "left")
 _NOISE: Final = 5e-16  # share of an amount; a smaller remainder is the noise of writing a decimal as a float
-_MOST: Final = 1e290  # coins; more of them are not finite in units
+_MOST: Final = 1e290  # coins; a larger amount overflows when it is counted in units
 
 
 def in_parts(frame: _Frame, *columns: str) -> _Frame:
-    """Add the parts that amounts consist of.
+    """Split columns of amounts into parts, and add the parts as columns.
 
     Parameters
     ----------
@@ -58,23 +58,24 @@ def in_parts(frame: _Frame, *columns: str) -> _Frame:
     Returns
     -------
     frame of the same kind
-        Five columns more for each, float64 and never null, named after it.
+        Has five more columns for each column of amounts: float64, never null, and named after it.
     """
-    parted: Any = frame.with_columns(
+    rows: Any = frame.with_columns(
         nw.col(name).cast(nw.Float64()).fill_null(0.0).alias(_name(name, "left")) for name in columns
     )
     # Each step adds columns: an engine may compute an expression twice if two others contain it.
     for part, exponent, scale in _STEPS:
-        parted = parted.with_columns(
+        rows = rows.with_columns(
             rounded(_part(name, "left"), exponent).alias(_name(name, part)) for name in columns
         )
-        rests = [(name, _part(name, "left") - _part(name, part)) for name in columns]
-        parted = parted.with_columns(
-            (rest if scale == 1.0 else rest * scale).alias(_name(name, "left")) for name, rest in rests
+        remainders = [(name, _part(name, "left") - _part(name, part)) for name in columns]
+        rows = rows.with_columns(
+            (remainder if scale == 1.0 else remainder * scale).alias(_name(name, "left"))
+            for name, remainder in remainders
         )
         if part == "units":
-            parted = parted.with_columns(_without_noise(name) for name in columns)
-    return cast("_Frame", parted)
+            rows = rows.with_columns(_without_noise(name) for name in columns)
+    return cast("_Frame", rows)
 
 
 def where(condition: nw.Expr, column: str, name: str) -> list[nw.Expr]:
@@ -83,7 +84,7 @@ def where(condition: nw.Expr, column: str, name: str) -> list[nw.Expr]:
     Parameters
     ----------
     condition : expression, bool
-        Null does not hold.
+        Null counts as false.
     column : str
         Name of a column of amounts, whose parts the frame has. [coin]
     name : str
@@ -138,26 +139,28 @@ def total(column: str) -> nw.Expr:
         [coin]
     """
     huge, eights, units, rest, remainder = (_part(column, part) for part in _PARTS)
-    counted = (huge + eights) * _UNITS + (units + (rest + remainder) / _RESTS)
+    in_units = (huge + eights) * _UNITS + (units + (rest + remainder) / _RESTS)
     # Divide by a column: for a constant polars multiplies by the rounded reciprocal.
-    exact = counted / (huge * 0.0 + _UNITS)
+    exact = in_units / (huge * 0.0 + _UNITS)
+    # More coins than that cannot be counted in units, and then the other parts are below the last bit.
     amount = nw.when(huge.abs() < _MOST).then(exact).otherwise(huge)
     return nw.when(rest.abs() < _MOST).then(amount).alias(column)
 
 
 def rounded(value: nw.Expr, exponent: int = 0) -> nw.Expr:
-    """Round to multiples of a power of two, halves to the even multiple."""
-    # Adding a number so large that floats near it are multiples of the power rounds. Engines disagree on how `round`
+    """Round to the nearest multiple of ``2**exponent``, halves to the even multiple."""
+    # Adding a large number rounds: the floats near it are multiples of the power. Engines disagree on how `round`
     # treats halves, and `floor` would treat the signs unequally.
     large = 1.5 * 2.0 ** (52 + exponent)
     return (value + large) - large
 
 
 def _without_noise(amount: str) -> nw.Expr:
+    """Return the remainder of an amount, 0 if it is noise, and infinite if the amount is null or not finite."""
     remainder = _part(amount, "left")
-    is_more = remainder.abs() > nw.col(amount).abs() * (_NOISE * _UNITS * _RESTS)
-    nothing = nw.when(nw.col(amount).cast(nw.Float64()).is_finite()).then(0.0).otherwise(inf)
-    return nw.when(is_more).then(remainder).otherwise(nothing).alias(_name(amount, "left"))
+    is_above_noise = remainder.abs() > nw.col(amount).abs() * (_NOISE * _UNITS * _RESTS)
+    zero_or_unknown = nw.when(nw.col(amount).cast(nw.Float64()).is_finite()).then(0.0).otherwise(inf)
+    return nw.when(is_above_noise).then(remainder).otherwise(zero_or_unknown).alias(_name(amount, "left"))
 
 
 def _part(column: str, part: str) -> nw.Expr:

@@ -1,12 +1,13 @@
 """The block grid: prices to integer multiples of the block size, decided on exact decimals.
 
-A price on the grid stays on its row: with a block size of 0.1, 0.3 is row 3, although ``floor(0.3 / 0.1)`` is 2.
+A row of the grid is one price step: row k holds prices from k block sizes up to the next row. A price on the grid stays
+on its row: with a block size of 0.1, 0.3 is row 3, although ``floor(0.3 / 0.1)`` is 2.
 
 The block size is written as ``numerator / 10**places``, both exact. The row of a price is first estimated by
 ``round(price * 10**places / numerator)``, which is the right row or the one above it. The grid price of that estimate,
-``row * numerator / 10**places``, is one correctly rounded division of exact numbers, so it is the very float that the
-grid's decimal reads as. Two decimals of up to 15 digits never share a float, and rounding keeps order: comparing the
-two floats compares the two decimals.
+``row * numerator / 10**places``, is one correctly rounded division of exact numbers, so it is exactly the float that
+the grid's decimal is read as. Two decimals of up to 15 digits never share a float, and rounding keeps order: comparing
+the two floats compares the two decimals.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from tidytape.errors import QueryError
 
 
 def exact(value: Decimal | float | str, parameter: str = "block_size") -> Decimal:
-    """Return a positive finite number as the decimal it is written as.
+    """Return a positive finite number as a Decimal, exactly as it is written.
 
     Parameters
     ----------
     value : Decimal, int, float or str
-        A float means the shortest decimal that reads as it: 0.1 is one tenth.
+        A float means the shortest decimal that is read as this float: 0.1 is one tenth.
     parameter : str
-        Name for the error.
+        Name of the argument, for the message of an error.
 
     Returns
     -------
@@ -37,7 +38,7 @@ def exact(value: Decimal | float | str, parameter: str = "block_size") -> Decima
     Raises
     ------
     QueryError
-        If it is no positive finite number.
+        If ``value`` is not a positive finite number.
 
     Examples
     --------
@@ -94,8 +95,8 @@ class Grid:
         Raises
         ------
         QueryError
-            If it is no positive finite number, or has more than 15 significant digits or 22 decimal places, beyond
-            which floats no longer tell decimals apart.
+            If the block size is not a positive finite number, or has more than 15 significant digits or 22 decimal
+            places, beyond which floats no longer tell decimals apart.
 
         Examples
         --------
@@ -103,8 +104,8 @@ class Grid:
         Grid(size=Decimal('2.5'), numerator=25, places=1)
         """
         size = exact(block_size)
-        if -22 <= size.adjusted() < 15:  # else int would write out all zeros of 1e999999
-            # Not `normalize`, `scaleb` and the like: they round to the context's precision.
+        if -22 <= size.adjusted() < 15:  # int would write out all zeros of 1e999999
+            # Functions such as `normalize` and `scaleb` would round to the precision of the decimal context.
             places = max(0, -int(size.as_tuple().exponent))
             numerator = int(size * 10**places)
             while places and numerator % 10 == 0:
@@ -115,16 +116,16 @@ class Grid:
 
     @property
     def furthest(self) -> float:
-        """The price 2**53 rows from zero, beyond which floats do not tell one row from the next. [quote per coin]"""
+        """The price 2**53 rows above zero, beyond which floats cannot tell one row from the next. [quote per coin]"""
         return float(2**53 * self.numerator / 10**self.places)
 
     def row(self, price: nw.Expr) -> nw.Expr:
-        """Row that a price lies in: the largest integer whose grid price is not above it.
+        """Return the row that a price lies in: the largest integer whose grid price is not above the price.
 
         Parameters
         ----------
         price : expression, float64, finite and of a magnitude of at most `furthest`
-            Exact where the price and its row's edges have at most 15 significant digits. [quote per coin]
+            The row is exact if the price and the edges of its row have at most 15 significant digits. [quote per coin]
 
         Returns
         -------
@@ -134,14 +135,14 @@ class Grid:
         return estimate.cast(nw.Int64()) - (self.price(estimate) > price).cast(nw.Int64())
 
     def edge(self, price: nw.Expr) -> nw.Expr:
-        """Low edge of the row that a price lies in, null if the price has no row.
+        """Return the low edge of the row that a price lies in, null if the price has no row.
 
         A price has no row if it is null, not finite, or further from zero than `furthest`.
 
         Parameters
         ----------
         price : expression, float64
-            Exact under the same condition as in `row`, which takes only prices that have a row. [quote per coin]
+            The edge is exact under the same condition as in `row`. [quote per coin]
 
         Returns
         -------
@@ -154,12 +155,12 @@ class Grid:
         return nw.when(price.abs() <= self.furthest).then(edge)
 
     def _estimate(self, price: nw.Expr) -> nw.Expr:
-        """Row that a price lies in, or the one above it, as a float."""
-        # Engines disagree on how to round a half; both ways are good enough.
+        """Return the row that a price lies in, or the row above, as a float."""
+        # Engines disagree on how to round halves; the estimate may be either row.
         return (price * float(10**self.places) / float(self.numerator)).round(0)
 
     def price(self, row: nw.Expr) -> nw.Expr:
-        """Low edge of a row.
+        """Return the low edge of a row.
 
         Parameters
         ----------
@@ -175,7 +176,7 @@ class Grid:
 
 
 def quotient(numerator: nw.Expr, denominator: int) -> nw.Expr:
-    """Return the float closest to a fraction of integers, e.g. 0.3 for 3 and 10."""
+    """Return the float closest to a quotient of whole numbers, e.g. 0.3 for 3 and 10."""
     if denominator == 1:
         return numerator
     # Divide by a column: for a constant polars multiplies by the rounded reciprocal, and 3 * 0.1 is not 3 / 10.
@@ -197,7 +198,7 @@ def largest_125(limit: Decimal | float | str) -> Decimal:
     Raises
     ------
     QueryError
-        If the limit is no positive finite number.
+        If the limit is not a positive finite number.
 
     Examples
     --------
@@ -207,7 +208,8 @@ def largest_125(limit: Decimal | float | str) -> Decimal:
     bound = exact(limit, "limit")
     exponent = bound.adjusted()
     digit = next(digit for digit in (5, 2, 1) if Decimal(digit).scaleb(exponent) <= bound)
-    # Shifting the exponent keeps one digit: nothing is rounded. 5E+1 is written 50.
+    # `scaleb` keeps one digit here, so nothing is rounded. Above 1 the product gives 50, where `scaleb` would give
+    # 5E+1.
     return Decimal(digit).scaleb(exponent) if exponent < 0 else Decimal(digit * 10**exponent)
 
 
@@ -246,7 +248,7 @@ def recommended_block_size(
     >>> recommended_block_size("0.5", tick_size="0.0001")
     Decimal('0.0001')
     """
-    # Multiplied out, because 0.2 / 3500 has no finite decimal: b <= p * 2 / 35000 is b * 35000 <= p * 2.
+    # 0.2 / 3500 has no finite decimal, so compare b * 35000 <= p * 2 instead of b <= p * 0.2 / 3500.
     bound = exact(price, "price") * 2
     size = largest_125(bound / 35_000)
     if size * 35_000 > bound:

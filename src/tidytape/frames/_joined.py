@@ -1,10 +1,10 @@
 """Combine the points of one key into one: sums, extremes, first and last, weighted means; and join last known values.
 
 Weights are amounts, and are summed as `exact` sums amounts. The products of weights and values have an unknown number
-of decimals, so they are split differently: into an integer, a multiple of 2**-40, and the remainder. That costs half as
-much, and suffices because a mean has few rows, one per market of a coin. Up to 2**14 rows of products of 1e-8 to 1e11
-and more add up exactly, to sums below 9e15. The sum of other products is right to 1e-15 of the sum of magnitudes, but
-its last bit may depend on the order of the rows.
+of decimals, so they are split differently: into an integer, a multiple of 2**-40, and the remainder. That takes half
+the time, and suffices because a mean has few rows, one per market of a coin. Up to 2**14 products of 1e-8 or more add
+up exactly if their sum is below 9e15. Any other sum of products is right to 1e-15 of the sum of magnitudes, but its
+last bit may depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ IDLE: Final = "__idle"
 
 def traded(frame: Any, keys: Sequence[str]) -> Any:
     """Add `IDLE`; drop candles that only fill a gap if another candle of the same keys has trades."""
-    fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
-    idle = nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0)).alias(IDLE)
+    is_fill = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
+    idle = nw.when(is_fill).then(nw.lit(1)).otherwise(nw.lit(0)).alias(IDLE)
     return frame.with_columns(idle).filter(nw.col(IDLE) == nw.col(IDLE).min().over(*keys))
 
 
@@ -48,15 +48,16 @@ def with_coverage(frame: Any, columns: Collection[str], *, point: Sequence[str] 
     frame : frame, n rows
         Points.
     columns : collection of str
-        Their payload. A row is known if all its summed columns are finite; without any, if its first close is finite.
+        The columns of values. A row is known if all its summed columns are finite; if no column is summed, if its first
+        close is finite.
     point : sequence of str
         If points have levels, the key of the combined point: each of its levels then gets the share of known rows
         among all rows of that point.
     """
     amounts = [name for name in columns if _rule(name) == "sum"]
     amounts = amounts or [name for name in columns if _rule(name) == "close"][:1]
-    known = nw.all_horizontal(*(nw.col(name).is_finite() for name in amounts), ignore_nulls=False)
-    frame = frame.with_columns(nw.when(known).then(1.0).otherwise(0.0).alias(COVERAGE))
+    is_known = nw.all_horizontal(*(nw.col(name).is_finite() for name in amounts), ignore_nulls=False)
+    frame = frame.with_columns(nw.when(is_known).then(1.0).otherwise(0.0).alias(COVERAGE))
     return frame.with_columns(nw.col(COVERAGE).mean().over(*point)) if point else frame
 
 
@@ -73,22 +74,23 @@ def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first:
         for name, rule in rules.items()
         if rule in {"open", "close"}
     }
-    # The aggregations `first` and `last` are not used, because Spark has no row order within a group.
+    # The aggregations `first` and `last` are not used, because Spark has no row order within a group. A null gets the
+    # place beyond all others, so that it is never the first or last value.
     places = [
-        nw.when(nw.col(name).is_null()).then(nw.lit(never)).otherwise(place).alias(f"__place_{name}")
-        for name, (place, never) in ends.items()
+        nw.when(nw.col(name).is_null()).then(nw.lit(beyond)).otherwise(place).alias(f"__place_{name}")
+        for name, (place, beyond) in ends.items()
     ]
     bounds = [
         (place.min() if rules[name] == "open" else place.max()).over(*keys).alias(f"__bound_{name}")
         for name in ends
         for place in [nw.col(f"__place_{name}")]
     ]
-    picked = [
+    end_values = [
         nw.when(place == nw.col(f"__bound_{name}")).then(nw.col(name)).alias(name)
         for name, (place, _) in ends.items()
     ]
     if ends:
-        frame = frame.with_columns(*places).with_columns(*bounds).with_columns(*picked)
+        frame = frame.with_columns(*places).with_columns(*bounds).with_columns(*end_values)
     return _joined(frame, keys, rules)
 
 
@@ -106,8 +108,10 @@ def _rule(column: str) -> str:
 
 
 def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
+    """Return one row per keys; an open or close must be null in all rows of the keys but the one that has it."""
     sums = [name for name, rule in rules.items() if rule == "sum"]
     lows = [name for name, rule in rules.items() if rule == "low"]
+    # At most one row has an open or close, and a maximum ignores nulls, so it returns that value.
     highs = [name for name, rule in rules.items() if rule in {"open", "high", "close"}]
     if sums:
         frame = exact.in_parts(frame, *sums)
@@ -126,8 +130,8 @@ def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
     return points
 
 
-_PLACES: Final = {"whole": 0, "fraction": -40}
-_PARTS: Final = (*_PLACES, "left")
+_EXPONENTS: Final = {"whole": 0, "fraction": -40}
+_PARTS: Final = (*_EXPONENTS, "left")
 
 
 def weighted(
@@ -138,11 +142,11 @@ def weighted(
     weight: str,
     same_nulls: Mapping[str, str] | None = None,
 ) -> Any:
-    r"""Return one row per keys, with the mean of each column by weight, :math:`\sum_i w_i x_i / \sum_i w_i`.
+    r"""Return one row per keys, with the weighted mean of each column, :math:`\sum_i w_i x_i / \sum_i w_i`.
 
-    The mean of a column leaves out rows in which it is null. ``__used_`` plus the column's name is the sum of the
-    weights that its mean used, null if there are none; ``__members`` is the number of all rows. No sum depends on the
-    order of the rows.
+    The mean of a column leaves out rows in which the column is null. The column ``__used_<name>`` is the sum of the
+    weights that the mean used, null if that is 0; ``__members`` is the number of all rows. No sum depends on the order
+    of the rows.
 
     ``same_nulls`` maps a column to another one that is null in the same rows; both then share one sum of weights.
     """
@@ -179,9 +183,9 @@ def _in_parts(frame: Any, values: Sequence[str], *, weight: str) -> Any:
     """Add the parts of the products of values and their weight."""
     remainder = {name: nw.col(_name(name, "left")) for name in values}
     frame = frame.with_columns((nw.col(weight) * nw.col(name)).alias(_name(name, "left")) for name in values)
-    for part, place in _PLACES.items():
+    for part, exponent in _EXPONENTS.items():
         frame = frame.with_columns(
-            exact.rounded(remainder[name], place).alias(_name(name, part)) for name in values
+            exact.rounded(remainder[name], exponent).alias(_name(name, part)) for name in values
         ).with_columns(
             (remainder[name] - nw.col(_name(name, part))).alias(_name(name, "left")) for name in values
         )
@@ -209,13 +213,13 @@ UNKNOWN: Final = "__unknown"
 """Column of the number of those reports that have no amount, or one beyond `MOST`."""
 
 MOST: Final = 1e24
-"""Largest report that can be added and subtracted again without rounding the rest; no stock is as large. [coin]"""
+"""Largest report that is added to sums: a larger one would round the others, and no stock is as large. [coin]"""
 
 _FOREVER: Final = 2**62  # 146 years; added to a time it does not overflow int64
 
 
 def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner", "left"] = "left") -> _Frame:
-    """Return the rows of two frames with equal keys, where null equals null on every engine.
+    """Join two frames on equal keys; on every engine, null equals null.
 
     Both have the columns ``on``; the other columns of ``right`` have names that ``left`` does not have.
     """
@@ -224,6 +228,7 @@ def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner",
     if not in_sql(left) and all(left_schema[name] == right_schema[name] for name in on):
         rows = left.to_native().join(right.to_native(), on=list(on), how=how, nulls_equal=True)
         return cast("_Frame", nw.from_native(rows))
+    # SQL engines, and keys of two types: compare the keys as text.
     others = [name for name in right_schema if name not in on]
     rows = left.with_columns(_text(name, left_schema[name]) for name in on)
     texts = right.select(*others, *(_text(name, right_schema[name]) for name in on))
@@ -245,7 +250,7 @@ def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
 
 
 def _text(name: str, dtype: Any) -> nw.Expr:
-    """Return a column as text, named ``__of_`` plus its name; "=" before each value tells "" apart from null."""
+    """Return a column as text, named ``__of_<name>``; null becomes "", and every other value begins with "="."""
     value = nw.col(name)
     if dtype.is_float():
         value = nw.when(value == 0.0).then(nw.lit(0.0)).otherwise(value)  # -0.0 would become "-0.0"
@@ -269,12 +274,12 @@ def as_of(
     at: str = "timestamp",
     carry: int = _FOREVER,
 ) -> Any:
-    """Add the last known value of a report to each row: the newest at or before its time.
+    """Add a report's last known value to each row: the newest value at or before the row's time.
 
     Parameters
     ----------
     frame : frame, n rows
-        ``by`` and ``at``, and no column of the report's name.
+        Has ``by`` and ``at``, but no column with the name ``column``.
     reports : frame, m rows, key (by, at), in any order
         Has ``column``, float64; rows in which it is null are ignored.
     column : str
@@ -291,7 +296,8 @@ def as_of(
     frame, n rows
         The column is null where no report holds.
     """
-    key, unknown = [*by, at], nw.lit(None, nw.Int64())
+    key, null = [*by, at], nw.lit(None, nw.Int64())
+    # `__asked` is 1 in a row that asks for the last report; at equal times it comes after the reports.
     rows = nw.concat(
         [
             reports.filter(~nw.col(column).is_null()).select(
@@ -299,7 +305,7 @@ def as_of(
             ),
             frame.select(*key)
             .unique()
-            .select(*key, unknown.cast(nw.Float64()).alias(column), __reported=unknown, __asked=nw.lit(1)),
+            .select(*key, null.cast(nw.Float64()).alias(column), __reported=null, __asked=nw.lit(1)),
         ]
     )
     order = [at, "__asked"]
@@ -320,21 +326,21 @@ def consolidated(
     columns = list(columns)
     frame = traded(frame, keys)
     ends = {"first_timestamp": ("open", LATEST), "last_timestamp": ("close", EARLIEST)}
-    for time, (_, never) in ends.items():
-        order = nw.col(time).cast(nw.Int64()).fill_null(never).alias("__order")
+    for time, (_, beyond) in ends.items():
+        order = nw.col(time).cast(nw.Int64()).fill_null(beyond).alias("__order")
         frame = (
             frame.with_columns(order)
             .with_row_index(f"__place_{time}", order_by=["__order", *members])
             .with_columns(nw.col(f"__place_{time}").cast(nw.Int64()))
         )
-    known = []
+    known_ends = []
     for time, (price, _) in ends.items():
-        lacks = (nw.col(time).is_null() & (nw.col(IDLE) == 0)).cast(nw.Int64())
-        is_known = (lacks.max().over(*keys) == 0) | (nw.len().over(*keys) == 1)
-        known += [
+        lacks_time = (nw.col(time).is_null() & (nw.col(IDLE) == 0)).cast(nw.Int64())
+        is_known = (lacks_time.max().over(*keys) == 0) | (nw.len().over(*keys) == 1)
+        known_ends += [
             nw.when(is_known).then(nw.col(name)).alias(name) for name in (price, time) if name in columns
         ]
-    frame = frame.with_columns(known)
+    frame = frame.with_columns(known_ends)
     return reduced(frame, keys, columns, first="__place_first_timestamp", last="__place_last_timestamp")
 
 
@@ -343,7 +349,7 @@ def standing_sums(
     moments: Any,
     *,
     members: Sequence[str],
-    series: Sequence[str],
+    series_columns: Sequence[str],
     columns: Sequence[str],
     carry: int,
     counts: Sequence[str] = (),
@@ -351,8 +357,8 @@ def standing_sums(
     """Return, at given moments of each series, the sum over all members of their last known values.
 
     A report adds its value to the sum at its own time; the value is subtracted when the member's next report comes or
-    the report expires. So there are two changes per report, and no row per member and moment. Values are split into
-    parts as in `exact`, so that subtracting leaves no rounding error behind.
+    the report expires. So there are two changes per report, instead of a row per member and moment. Values are split
+    into parts as in `exact`, so that subtracting leaves no rounding error behind.
 
     Parameters
     ----------
@@ -361,8 +367,8 @@ def standing_sums(
         stays the last known value until the next report, and replaces the other columns where they are null or the
         member sends no report. If it is null, the stock is unknown until the next report.
     moments : frame, m rows
-        ``series`` and ``timestamp`` int64 [ns], each once or more often.
-    members, series : sequence of str
+        ``series_columns`` and ``timestamp`` int64 [ns], each once or more often.
+    members, series_columns : sequence of str
         Columns that name a member, and the series it is a member of.
     columns : sequence of str
         The columns that are reported, float64 and finite.
@@ -374,45 +380,45 @@ def standing_sums(
     Returns
     -------
     frame, one row per series and moment
-        ``series``, ``timestamp``; the columns, null where nothing holds, or where a report holds that is unknown or
-        beyond `MOST`, which would drown what comes after it; `STANDING`, how many reports hold; `UNKNOWN`, how many of
-        them are unknown; and the counts.
+        ``series_columns``, ``timestamp``; the columns, null where no report holds, or where one that holds is unknown
+        or beyond `MOST`, because its rounding would spoil later sums; `STANDING`, how many reports hold; `UNKNOWN`, how
+        many of them are unknown or beyond `MOST`; and the counts.
     """
     close, others = columns[-1], columns[:-1]
     offsets = {name: f"beside_{name}" for name in others}
-    key, more = [*series, "timestamp"], [STANDING, UNKNOWN, *counts]
+    key, more = [*series_columns, "timestamp"], [STANDING, UNKNOWN, *counts]
     reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
-    is_sane = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
-    follows = nw.col("timestamp").shift(-1).over(*members, *series, order_by="timestamp")
+    is_addable = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
+    next_time = nw.col("timestamp").shift(-1).over(*members, *series_columns, order_by="timestamp")
     reports = reports.with_columns(
-        nw.when(is_sane).then(0.0).otherwise(1.0).alias(UNKNOWN),
+        nw.when(is_addable).then(0.0).otherwise(1.0).alias(UNKNOWN),
         nw.lit(1.0).alias(STANDING),
-        *(nw.when(is_sane).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns),
-        __end=nw.min_horizontal(follows, nw.col("timestamp") + (min(carry, _FOREVER) + 1)),
+        *(nw.when(is_addable).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns),
+        __end=nw.min_horizontal(next_time, nw.col("timestamp") + (min(carry, _FOREVER) + 1)),
     )
     reports = exact.in_parts(reports, *columns).with_columns(
         part for name in others for part in exact.difference(name, close, offsets[name])
     )
-    # A close stands until the next report. The offset of another column from it counts at the report's own time only.
-    standing, momentary = [*exact.parts_of(close), *more], exact.parts_of(*offsets.values())
+    # A close counts until the next report. Another column's offset from it counts only at the report's own time.
+    standing, brief = [*exact.parts_of(close), *more], exact.parts_of(*offsets.values())
     changes = nw.concat(
         [
-            reports.select(*key, *standing, *momentary, __asked=nw.lit(0)),
+            reports.select(*key, *standing, *brief, __asked=nw.lit(0)),
             reports.select(
-                *series,
+                *series_columns,
                 nw.col("__end").alias("timestamp"),
                 *((0.0 - nw.col(name)).alias(name) for name in standing),
-                *(nw.lit(0.0).alias(name) for name in momentary),
+                *(nw.lit(0.0).alias(name) for name in brief),
                 __asked=nw.lit(0),
             ),
             moments.select(*key)
             .unique()
-            .select(*key, *(nw.lit(0.0).alias(name) for name in (*standing, *momentary)), __asked=nw.lit(1)),
+            .select(*key, *(nw.lit(0.0).alias(name) for name in (*standing, *brief)), __asked=nw.lit(1)),
         ]
     )
-    sums = changes.group_by(*key).agg(nw.col(*standing, *momentary, "__asked").sum())
+    sums = changes.group_by(*key).agg(nw.col(*standing, *brief, "__asked").sum())
     sums = (
-        sums.with_columns(nw.col(*standing).cum_sum().over(*series, order_by="timestamp"))
+        sums.with_columns(nw.col(*standing).cum_sum().over(*series_columns, order_by="timestamp"))
         .filter(nw.col("__asked") > 0)
         .with_columns(part for name in others for part in exact.added(close, offsets[name], name))
     )

@@ -17,20 +17,20 @@ from tidytape.frames._dialects import Frame, in_sql
 
 
 def first(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
-    """First value of a column in each group, in the order of some columns, for an aggregation."""
+    """Return the first value of a column in each group, in the order of some columns, for an aggregation."""
     return _first_and_last(frame, column, order)[0]
 
 
 def last(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
-    """Last value of a column in each group, in the order of some columns, for an aggregation."""
+    """Return the last value of a column in each group, in the order of some columns, for an aggregation."""
     return _first_and_last(frame, column, order)[1]
 
 
 def _first_and_last(frame: Frame, column: str, order: Sequence[str]) -> tuple[nw.Expr, nw.Expr]:
     if frame.implementation.is_spark_like():
         # Spark's `first` takes no order, but its structs compare field by field.
-        placed = nw.struct(*dict.fromkeys((*order, column)))
-        return placed.min().struct.field(column), placed.max().struct.field(column)
+        ordered = nw.struct(*dict.fromkeys((*order, column)))
+        return ordered.min().struct.field(column), ordered.max().struct.field(column)
     value = nw.col(column)
     return narwhals.Expr.first(value, order_by=order), narwhals.Expr.last(value, order_by=order)
 
@@ -79,9 +79,9 @@ def interpolated(at: nw.Expr, x: str, y: str, *, prefix: str = _NEXT) -> nw.Expr
     A row has the result if ``at`` lies between its ``x`` and the next row's; other rows are null. A row whose ``x``
     equals ``at`` gives its own ``y`` and needs no next row. So if ``x`` rises, at most one row has a result.
     """
-    here, there = nw.col(x), nw.col(f"{prefix}{x}")
-    line = nw.col(y) + (nw.col(f"{prefix}{y}") - nw.col(y)) * (at - here) / (there - here)
-    return nw.when(here == at).then(nw.col(y)).otherwise(nw.when((here < at) & (at < there)).then(line))
+    this_x, next_x = nw.col(x), nw.col(f"{prefix}{x}")
+    line = nw.col(y) + (nw.col(f"{prefix}{y}") - nw.col(y)) * (at - this_x) / (next_x - this_x)
+    return nw.when(this_x == at).then(nw.col(y)).otherwise(nw.when((this_x < at) & (at < next_x)).then(line))
 
 
 def starts_run(rows: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
@@ -93,16 +93,18 @@ def starts_run(rows: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
     is_first[:1] = True
     if keys:
         polars = rows.implementation.to_native_namespace()
-        here = polars.col(*keys)
+        key_values = polars.col(*keys)
         is_first[1:] = (
-            rows.to_native().select(polars.any_horizontal(here.ne_missing(here.shift()))).to_series()[1:]
+            rows.to_native()
+            .select(polars.any_horizontal(key_values.ne_missing(key_values.shift())))
+            .to_series()[1:]
         )
     return is_first
 
 
 _BASE: Final = 32
 MOST_NUMBERS: Final = _BASE**4
-"""Most numbers of a range of four digits; the query of a longer one fails."""
+"""How many numbers a range of four digits can have; the query of a longer range fails."""
 
 
 def spread(
@@ -141,7 +143,7 @@ def spread(
     others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
     rows = frame.select(*others, start.alias("__at"), last_number.alias("__end"))
     if not in_sql(frame):
-        # polars' lists of integers take a tenth of the time.
+        # polars can build lists of integers, in a tenth of the time.
         polars = frame.implementation.to_native_namespace()
         numbers = polars.int_ranges("__at", polars.col("__end") + 1).alias(name)
         native = rows.filter(nw.col("__at") <= nw.col("__end")).to_native().select(*others, numbers)
@@ -168,6 +170,7 @@ def crossed(frame: nw.LazyFrame[Any], name: str, values: Iterable[float]) -> nw.
     >>> crossed(frame, "days", [7, 30]).sort("coin", "days").collect().rows()
     [('BTC', 7.0), ('BTC', 30.0), ('ETH', 7.0), ('ETH', 30.0)]
     """
-    # The numbers are one text, which every engine splits and parses to the last bit. The engines share no other way.
+    # The numbers are passed as one text: splitting and parsing it, to the last bit, is the only way that all engines
+    # share.
     numbers = nw.lit(" ".join(repr(float(value)) for value in values)).str.split(" ")
     return frame.with_columns(numbers.alias(name)).explode(name).with_columns(nw.col(name).cast(nw.Float64))

@@ -62,9 +62,9 @@ _MOST_SUGGESTED: Final = 3
 _EVERYWHERE: Final = frozenset(
     {"timestamp", *(field.column for field in (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS))} - {"side", "tenor"}
 )
-"""Columns that many data types have, so that they do not tell one from another."""
+"""Columns that many data types have, so that they do not tell data types apart."""
 _ANYWHERE: Final = frozenset({"price"})
-"""Columns that trades, profiles, books and heatmaps have: a function that needs no other takes any of these."""
+"""Columns that trades, profiles, books and heatmaps have: a function that needs no other column takes any of these."""
 
 
 @dataclass(frozen=True)
@@ -115,19 +115,21 @@ def suggestion(needed: Iterable[str], available: Iterable[str]) -> str | None:
     >>> suggestion(["price", "volume"], candles)
     'client.volume_profile(...) or client.tpo(...) returns it; aggregate.candle_profile(...) makes it of this frame'
     """
-    columns, known = set(available), frozenset[str]().union(*(source.has for source in sources()))
+    columns, source_columns = set(available), frozenset[str]().union(*(source.has for source in sources()))
     # A column of the frame that no source knows is the caller's own, e.g. a column to group by.
-    telling = {name for name in needed if name not in columns or name in known} - _EVERYWHERE
-    if telling <= columns or telling <= _ANYWHERE:
+    distinctive = {name for name in needed if name not in columns or name in source_columns} - _EVERYWHERE
+    if distinctive <= columns or distinctive <= _ANYWHERE:
         return None
-    fitting = [source for source in sources() if telling <= source.has]
-    fetched = _calls(source for source in fitting if not source.takes)
-    computed = _calls(source for source in fitting if source.takes and source.takes <= columns)
-    if not fetched and not computed:
-        fetched = _calls(fitting)
-    parts = [f"{' or '.join(fetched)} returns it"] if 0 < len(fetched) <= _MOST_SUGGESTED else []
+    matching = [source for source in sources() if distinctive <= source.has]
+    client_calls = _calls(source for source in matching if not source.takes)
+    function_calls = _calls(source for source in matching if source.takes and source.takes <= columns)
+    if not client_calls and not function_calls:
+        client_calls = _calls(matching)
+    parts = [f"{' or '.join(client_calls)} returns it"] if 0 < len(client_calls) <= _MOST_SUGGESTED else []
     parts += (
-        [f"{' or '.join(computed)} makes it of this frame"] if 0 < len(computed) <= _MOST_SUGGESTED else []
+        [f"{' or '.join(function_calls)} makes it of this frame"]
+        if 0 < len(function_calls) <= _MOST_SUGGESTED
+        else []
     )
     return "; ".join(parts) or None
 
@@ -139,9 +141,9 @@ def missing(names: Iterable[Any], *, needed: Iterable[Any], available: Iterable[
     return MissingColumnError(names, available=available, hint=suggestion(texts, available))
 
 
-def _calls(fitting: Iterable[Source]) -> list[str]:
-    """Return the first call of each function; its other calls only have more arguments."""
+def _calls(matching: Iterable[Source]) -> list[str]:
+    """Return one call per function: the first, because its other calls only have more arguments."""
     calls: dict[str, str] = {}
-    for source in fitting:
+    for source in matching:
         calls.setdefault(source.call.partition("(")[0], source.call)
     return list(calls.values())

@@ -1,8 +1,8 @@
-"""A caller's frame, opened for work: lazy, with times as nanoseconds and categories as text; results are closed again.
+"""A caller's frame, opened for work: lazy, times as nanoseconds, categories as text. Closing converts results back.
 
-Categories of two frames cannot be compared or joined, and an Enum takes no new words. So inside, words are text, which
-all engines sort, join and compare alike. A result that is closed is of the kind of the caller's frame, with the
-caller's categories and ways of saying time.
+Categories of two frames cannot be compared or joined, and an Enum takes no new words. So inside, categories are text,
+which all engines sort, join and compare alike. A closed result is of the kind of the caller's frame, with the caller's
+categories and types of time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Rows = nw.LazyFrame[Any]
 _TIMES = ("timestamp", "first_timestamp", "last_timestamp", "expiry")
 """Columns of times that events and points have."""
 
-_SHARED = "Categorical"  # polars' type whose categories all frames share; that of a pl.Categories has its name behind
+# polars' type whose categories all frames share; the name of a type with a pl.Categories of its own is longer.
+_SHARED = "Categorical"
 
 
 def categories_of(frame: Frame, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def categories_of(frame: Frame, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: types[name] for name in names}
 
 
-def worded(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFrame[Any]:
+def with_categories_as_text(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFrame[Any]:
     """Return the rows with these categorical columns as text, except for polars' Categorical.
 
     All frames share the categories of that type. It sorts, joins and compares as text does, and groups faster.
@@ -57,26 +58,26 @@ def worded(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFra
     return rows.with_columns(nw.col(*names).cast(nw.String))
 
 
-def categorised(frame: Any, categories: Mapping[str, Any]) -> Any:
-    """Return the frame with columns of text as these categories; undoes `worded`.
+def with_text_as_categories(frame: Any, categories: Mapping[str, Any]) -> Any:
+    """Return the frame with columns of text as these categories; undoes `with_categories_as_text`.
 
-    If a type is None, polars makes new categories of the words that the column has; DuckDB leaves them text.
+    If a type is None, polars makes new categories of the texts in the column; DuckDB leaves the column as text.
     """
     if not categories:
         return frame
     schema, dialect = frame.collect_schema(), dialect_of(frame)
     texts = {name: dtype for name, dtype in categories.items() if schema.get(name) == nw.String}
-    loose = [name for name, dtype in texts.items() if dtype is None]
-    if loose and dialect is None:
-        frame = frame.with_columns(nw.col(*loose).cast(nw.Categorical))
-    fixed = {name: dtype for name, dtype in texts.items() if dtype is not None}
-    if not fixed:
+    without_type = [name for name, dtype in texts.items() if dtype is None]
+    if without_type and dialect is None:
+        frame = frame.with_columns(nw.col(*without_type).cast(nw.Categorical))
+    with_type = {name: dtype for name, dtype in texts.items() if dtype is not None}
+    if not with_type:
         return frame
     if dialect is not None:
         return dialect.replaced(
-            frame, {name: f"CAST({dialect.quoted(name)} AS {dtype})" for name, dtype in fixed.items()}
+            frame, {name: f"CAST({dialect.quoted(name)} AS {dtype})" for name, dtype in with_type.items()}
         )
-    return nw.from_native(frame.to_native().cast(fixed))
+    return nw.from_native(frame.to_native().cast(with_type))
 
 
 IDENTITY = tuple(field.column for field in IDENTITY_FIELDS)
@@ -96,13 +97,13 @@ class OpenTable(Generic[IntoFrameT]):
     ----------
     rows : narwhals LazyFrame
         All columns of the frame, on polars, DuckDB or Spark. Times are int64 nanoseconds since the epoch, and
-        categories text. Windows need ``over(..., order_by=...)``: SQL engines keep no order of rows.
+        categories text. Window functions need ``over(..., order_by=...)``, because SQL engines keep no order of rows.
     native : frame
         The caller's frame.
     engine : narwhals Implementation
         The engine of that frame.
     clocks : mapping of str to Clock
-        How the frame says the times of the columns that were named as times.
+        How the frame writes times, for each column that the call named as a column of times.
     categories : mapping of str to type
         The engine's types of the frame's categorical columns.
     door : Door or None
@@ -140,7 +141,7 @@ class OpenTable(Generic[IntoFrameT]):
         parameter: str = "frame",
         as_text: bool = True,
     ) -> OpenTable[IntoFrameT]:
-        """Return the frame opened.
+        """Open a frame: check its columns, and convert its times, numbers and categories.
 
         Parameters
         ----------
@@ -155,19 +156,20 @@ class OpenTable(Generic[IntoFrameT]):
         optional_times : iterable of str
             Columns of times that it may have.
         also : iterable of str
-            More columns that the suggestion in the error of a missing column counts on; they are not checked.
+            More columns that the caller will use. They are not checked; the hint of a MissingColumnError names calls
+            that return them too.
         parameter : str
             The caller's name of the frame, for the message of an error.
         as_text : bool
-            Whether categories become text. They need not if they are only compared with words.
+            Whether categories become text. They need not if they are only compared with literals.
 
         Raises
         ------
         MissingColumnError
             If a column is absent.
         QueryError
-            If ``native`` is no frame, the names of its columns are not allowed (an SQL engine's must be in lower case),
-            a time has no zone, or a column of numbers holds something else.
+            If ``native`` is not a frame, the names of its columns are not allowed (an SQL engine's must be in lower
+            case), a time has no zone, or a column of numbers holds something else.
         """
         if isinstance(native, OpenTable):
             table: OpenTable[IntoFrameT] = native
@@ -195,13 +197,15 @@ class OpenTable(Generic[IntoFrameT]):
                 raise QueryError(
                     parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
                 )
-        lazy: nw.LazyFrame[Any] = frame.lazy()  # for the optimiser of the engine
+        lazy: nw.LazyFrame[Any] = frame.lazy()  # so that the engine can optimise the query
         clocks = {name: clock_of(frame, name, schema[name]) for name in times}
         categories = categories_of(frame, schema)
-        rows = worded(counted(lazy, clocks), categories if as_text else {})
+        rows = with_categories_as_text(counted(lazy, clocks), categories if as_text else {})
         casts = [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]
-        short = [name for name, clock in clocks.items() if clock.counts and schema[name] != nw.Int64]
-        casts += [nw.col(name).cast(nw.Int64) for name in short]
+        integers = [
+            name for name, clock in clocks.items() if clock.is_nanoseconds and schema[name] != nw.Int64
+        ]
+        casts += [nw.col(name).cast(nw.Int64) for name in integers]
         rows = rows.with_columns(casts) if casts else rows
         # If the door converts columns back, it restores the caller's categories too.
         door_restores = door is not None and door.originals
@@ -219,32 +223,32 @@ class OpenTable(Generic[IntoFrameT]):
         return self.door is not None
 
     def same_nulls(self, names: Sequence[str]) -> dict[str, str]:
-        """Return for each column the first one that is null in the same rows; in a lazy frame, the column itself."""
+        """Return for each name the first that is null in the same rows; in a lazy frame, the name itself."""
         frame = self.frame
         if isinstance(frame, nw.LazyFrame):
             return {name: name for name in names}
         nulls = frame.select(nw.col(*names).is_null())
         return {name: next(other for other in names if (nulls[other] == nulls[name]).all()) for name in names}
 
-    def with_words(
+    def with_text_columns(
         self, words: Mapping[str, str | None], *, of: OpenTable[Any] | None = None
     ) -> OpenTable[IntoFrameT]:
-        """Return the table for results that have new columns of words, or other words in a column of the frame.
+        """Return the table for results that have new columns of text, or other texts in a column of the frame.
 
         Parameters
         ----------
         words : mapping of str to str or None
-            For each column of a result, the column of the frame whose type it gets. None for a column of the frame
-            that has other words in the result, which may not be among its categories: it gets new categories.
+            For each column of a result, the column of the frame whose type it gets. None for a column of the frame that
+            has other texts in the result, which may not be among its categories: it gets new categories.
         of : OpenTable, optional
-            The table that has these columns of the frame, if it is not this one.
+            The table of the frame with these columns, if it is not this one.
         """
-        categories, known = dict(self.categories), (of or self).categories
+        categories, caller_types = dict(self.categories), (of or self).categories
         for name, like in words.items():
             if like is None and name in categories:
                 categories[name] = None
-            elif like is not None and like in known:
-                categories[name] = known[like]
+            elif like is not None and like in caller_types:
+                categories[name] = caller_types[like]
         door = None if self.door is None else self.door.like(words, of=None if of is None else of.door)
         return replace(self, categories=categories, door=door)
 
@@ -258,7 +262,9 @@ class OpenTable(Generic[IntoFrameT]):
         """Names of the columns, in order."""
         return list(self.schema)
 
-    def series(self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()) -> list[str]:
+    def series_columns(
+        self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()
+    ) -> list[str]:
         """Return the columns that tell one series from another: ``by``, or by default the frame's identity columns.
 
         Raises
@@ -289,12 +295,12 @@ class OpenTable(Generic[IntoFrameT]):
         Parameters
         ----------
         why : str
-            Why not, e.g. ``"a fit is a loop"``.
+            Why they cannot, e.g. ``"a fit is a loop"``.
 
         Raises
         ------
         QueryError
-            If the frame is one of DuckDB or Spark: the caller decides whether to collect its rows.
+            If the frame belongs to DuckDB or Spark, because the caller must decide to collect its rows.
         """
         if dialect := dialect_of(self.rows):
             raise QueryError(
@@ -314,7 +320,7 @@ class OpenTable(Generic[IntoFrameT]):
         like_rows: bool = False,
         in_parts: bool = False,
     ) -> IntoFrameT:
-        """Return a result as a frame of the caller's kind, with the caller's ways of saying time, and categories.
+        """Return a result as a frame of the caller's kind, with the caller's types of time and categories.
 
         Parameters
         ----------
@@ -322,21 +328,21 @@ class OpenTable(Generic[IntoFrameT]):
         sort : sequence of str
             Columns to sort by, where rows have an order.
         times : mapping of str to str, optional
-            New columns of nanoseconds, each with the column whose way of saying time it takes.
+            New columns of nanoseconds, each with the column whose type of time it takes.
         like_rows : bool
-            Whether the rows are those of the frame, in its order: a pandas frame then keeps its index.
+            Whether the rows are the frame's rows, in its order; a pandas frame then keeps its index.
         in_parts : bool
             Whether polars computes an eager result in parts, which takes less memory.
         """
         if sort:
             result = result.sort(*sort)
         clocks = {**self.clocks} | {name: self.clocks[like] for name, like in (times or {}).items()}
-        clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
+        clocks = {name: clock for name, clock in clocks.items() if not clock.is_nanoseconds}
         if clocks:
             names = result.collect_schema().names()
             clocks = {name: clock for name, clock in clocks.items() if name in names}
             result = dated(result.lazy(), clocks)
-        rows = categorised(result.lazy(), self.categories)
+        rows = with_text_as_categories(result.lazy(), self.categories)
         if self.door is None:
             return cast("IntoFrameT", rows.to_native())
         collected = rows.collect("polars", engine="streaming" if in_parts else "auto")

@@ -1,10 +1,10 @@
 """Times as whole nanoseconds since the epoch, and back, on every engine.
 
 Engines agree on integers and on little else about time. DuckDB has two types of times, with and without nanoseconds,
-which it does not compare with each other. Spark cannot tell how long it is from one time to another. Some engines
-refuse a time that others truncate. So inside, a time is what the lake stores: int64 nanoseconds since the epoch, in
-UTC. At the doors it is what the caller has. A time before 1677-09-21 or after 2262-04-11 does not fit into int64; it
-is null inside.
+which it does not compare with each other. Spark cannot subtract one time from another. Some engines refuse a time that
+others truncate. So inside, a time is what the lake stores: int64 nanoseconds since the epoch, in UTC. Where frames come
+in and go out, a time has the caller's type. A time before 1677-09-21 or after 2262-04-11 does not fit into int64; it is
+null inside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NANOSECONDS: Final = {"ns": 1, "us": MICROSECOND, "ms": MILLISECOND, "s": SECON
 
 @dataclass(frozen=True)
 class Clock:
-    """How a column of the caller says time: as int64 nanoseconds, or as instants of one unit and zone."""
+    """The type of a column of times: int64 nanoseconds, or times with one unit and zone."""
 
     unit: Any = None
     zone: Any = None
@@ -32,18 +32,18 @@ class Clock:
     """Name of the type in the SQL of an SQL engine."""
 
     @property
-    def counts(self) -> bool:
+    def is_nanoseconds(self) -> bool:
         """Whether the column is int64 nanoseconds already."""
         return self.unit is None and self.native is None
 
 
 def clock_of(frame: Frame, column: str, dtype: Any) -> Clock:
-    """Return how a column, whose type is ``dtype`` to Narwhals, says time.
+    """Return the `Clock` of a column of times, whose type is ``dtype`` to Narwhals.
 
     Raises
     ------
     QueryError
-        If it holds times without a zone, or anything other than times.
+        If the column holds times without a zone, or anything other than times.
     """
     expected = "int64 nanoseconds since the epoch, or times with a zone"
     if dtype.is_signed_integer():
@@ -67,7 +67,7 @@ def clock_of(frame: Frame, column: str, dtype: Any) -> Clock:
 
 def counted(frame: nw.LazyFrame[Any], clocks: dict[str, Clock]) -> nw.LazyFrame[Any]:
     """Return the frame with these columns as int64 nanoseconds; a time that int64 does not reach becomes null."""
-    clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
+    clocks = {name: clock for name, clock in clocks.items() if not clock.is_nanoseconds}
     if not clocks:
         return frame
     if dialect := dialect_of(frame):
@@ -88,13 +88,13 @@ def _within(count: nw.Expr, unit: int) -> nw.Expr:
     return nw.when((count >= -most) & (count <= most)).then(count * unit)
 
 
-def counted_beside(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyFrame[Any]:
+def with_counted(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyFrame[Any]:
     """Return the frame with another column, ``name``: the times of ``column`` as int64 nanoseconds.
 
     Raises
     ------
     QueryError
-        As of `clock_of`.
+        As in `clock_of`.
     """
     return counted(
         frame.with_columns(nw.col(column).alias(name)),
@@ -104,7 +104,7 @@ def counted_beside(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyF
 
 def dated(frame: nw.LazyFrame[Any], clocks: dict[str, Clock]) -> nw.LazyFrame[Any]:
     """Return the frame with these columns of int64 nanoseconds as times again; undoes `counted`."""
-    clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
+    clocks = {name: clock for name, clock in clocks.items() if not clock.is_nanoseconds}
     if not clocks:
         return frame
     if dialect := dialect_of(frame):
@@ -127,7 +127,7 @@ def midnights(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
 
 
 def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
-    """Start of the bucket that a time lies in, aligned to the Unix epoch in UTC, weeks to Monday.
+    """Return the start of the bucket that a time lies in, aligned to the Unix epoch in UTC, weeks to Monday.
 
     Parameters
     ----------
@@ -149,7 +149,8 @@ def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
     [0, 60000000000, -60000000000]
     """
     step, offset = interval.seconds * SECOND, interval.offset * SECOND
-    # Subtract the remainder. Spark divides integers as floats, and a float of today's nanoseconds is not exact.
+    # Subtract the remainder. Spark divides integers as floats, and a float cannot hold the nanoseconds since the epoch
+    # exactly.
     if offset == 0:
         return timestamp - timestamp % step
     return timestamp - (timestamp - offset) % step
@@ -159,14 +160,14 @@ def length_of(interval: nw.Expr) -> nw.Expr:
     """Return the lengths of intervals, from their names or aliases; 0 for any other text and for null. [ns]"""
     name = interval.cast(nw.String)
     length: nw.Expr = nw.lit(0, nw.Int64())
-    for known in Interval:
-        is_known = (name == known.value) | (name == known.alias)
-        length = nw.when(is_known).then(nw.lit(known.seconds * SECOND, nw.Int64())).otherwise(length)
+    for candidate in Interval:
+        is_name = (name == candidate.value) | (name == candidate.alias)
+        length = nw.when(is_name).then(nw.lit(candidate.seconds * SECOND, nw.Int64())).otherwise(length)
     return length
 
 
 def bucket_by(timestamp: nw.Expr, length: nw.Expr | int, *, origin: int = MONDAY) -> nw.Expr:
-    """Start of the bucket that a time lies in; buckets of one length follow each other before and after an origin.
+    """Return the start of the bucket that a time lies in; one bucket starts at ``origin``.
 
     Parameters
     ----------

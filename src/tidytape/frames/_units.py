@@ -1,7 +1,7 @@
 """Checks of what amounts count (``amount_unit``) and how high levels are (``block_size``), if columns say so.
 
-A frame in memory that does not fit is refused. A lazy frame is not read: its values become null where they do not fit,
-so that results computed from them are null, too.
+A frame in memory that breaks a rule is refused. A lazy frame is not read: its values become null where they break the
+rule, so that results computed from them are null, too.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ AMOUNT_UNIT: Final = "amount_unit"
 BLOCK_SIZE: Final = "block_size"
 """Column of the height of a row's level. [quote per coin]"""
 
-_CALLED: Final = {AMOUNT_UNIT: "amount unit", BLOCK_SIZE: "block size"}
+_NOUNS: Final = {AMOUNT_UNIT: "amount unit", BLOCK_SIZE: "block size"}
 
 
-def of_one(
+def require_one_unit(
     table: OpenTable[IntoFrameT],
     column: str,
     keys: Sequence[str],
@@ -36,7 +36,7 @@ def of_one(
     *,
     parameter: str = "frame",
 ) -> OpenTable[IntoFrameT]:
-    """Return a table in which rows of the same keys have one amount unit, or one block size.
+    """Refuse a frame whose rows of the same keys have several amount units, or block sizes; return the table.
 
     Parameters
     ----------
@@ -60,35 +60,37 @@ def of_one(
     unit = nw.col(column).cast(nw.String)
     if table.is_eager and len(table.rows.select(unit).unique().collect()) <= 1:
         return table
-    table, several = _checked(table, column, is_of_one(column, keys), dict.fromkeys([*values, column]))
-    if several:
-        values_in_series = f"{column} {' and '.join(sorted(map(str, several)))} in one series"
+    table, mixed_values = _checked(
+        table, column, has_one_unit(column, keys), dict.fromkeys([*values, column])
+    )
+    if mixed_values:
+        values_in_series = f"{column} {' and '.join(sorted(map(str, mixed_values)))} in one series"
         raise QueryError(
             parameter,
             got=values_in_series,
-            expected=f"one {_CALLED[column]} per series",
+            expected=f"one {_NOUNS[column]} per series",
             hint=f"fetch all with one, or add {column!r} to by",
         )
     return table
 
 
 def _checked(
-    table: OpenTable[IntoFrameT], column: str, fits: nw.Expr, values: Iterable[str]
+    table: OpenTable[IntoFrameT], column: str, is_valid: nw.Expr, values: Iterable[str]
 ) -> tuple[OpenTable[IntoFrameT], list[Any]]:
-    """Return the table, and an eager frame's values that do not fit; in a lazy one ``values`` become null there."""
+    """Return the table, and an eager frame's invalid values of ``column``; a lazy frame gets null ``values`` there."""
     if table.is_eager:
-        return table, table.rows.filter(~fits).select(column).unique().collect()[column].to_list()
-    known = [nw.when(fits).then(nw.col(name)).alias(name) for name in values]
-    return replace(table, rows=table.rows.with_columns(known)), []
+        return table, table.rows.filter(~is_valid).select(column).unique().collect()[column].to_list()
+    valid_values = [nw.when(is_valid).then(nw.col(name)).alias(name) for name in values]
+    return replace(table, rows=table.rows.with_columns(valid_values)), []
 
 
-def is_of_one(column: str, keys: Sequence[str]) -> nw.Expr:
-    """Return whether rows of the same keys have one amount unit, or one block size; null counts as one."""
+def has_one_unit(column: str, keys: Sequence[str]) -> nw.Expr:
+    """Return whether rows of the same keys have one amount unit, or one block size; null counts as a unit."""
     value = nw.col(column).cast(nw.String).fill_null("")
     return within(value.min(), keys) == within(value.max(), keys)
 
 
-def counting(
+def require_unit(
     table: OpenTable[IntoFrameT],
     unit: str,
     values: Iterable[str],
@@ -97,7 +99,7 @@ def counting(
     expected: str,
     hint: str,
 ) -> OpenTable[IntoFrameT]:
-    """Return the table, whose amounts count ``unit``, or do not say what they count.
+    """Refuse a frame whose amounts count another unit than ``unit``; return the table.
 
     Raises
     ------
@@ -106,17 +108,17 @@ def counting(
     """
     if AMOUNT_UNIT not in table.names:
         return table
-    counted = nw.col(AMOUNT_UNIT).cast(nw.String)
-    table, others = _checked(table, AMOUNT_UNIT, counted.is_null() | (counted == unit), values)
+    unit_column = nw.col(AMOUNT_UNIT).cast(nw.String)
+    table, others = _checked(table, AMOUNT_UNIT, unit_column.is_null() | (unit_column == unit), values)
     if others:
         raise QueryError(parameter, got=f"amount_unit {others[0]}", expected=expected, hint=hint)
     return table
 
 
-def on_blocks(
+def require_blocks(
     table: OpenTable[IntoFrameT], step: Fraction, price: str, *, parameter: str, exactly: bool = False
 ) -> OpenTable[IntoFrameT]:
-    """Return the table of levels, which can be added up to rows of the height ``step``.
+    """Refuse levels that cannot be added up to rows of the height ``step``; return the table.
 
     ``step`` must be a whole multiple of the column ``block_size``, or with ``exactly`` equal it. Block sizes that are
     null, not finite or not above 0 are not checked.
@@ -140,6 +142,6 @@ def on_blocks(
     height = nw.col(BLOCK_SIZE)
     blocks = float(step) / height
     nearest = nw.lit(1.0) if exactly else (blocks + 0.5).floor()
-    fits = (nearest >= 1) & ((blocks - nearest).abs() <= 1e-9 * nearest)
+    is_valid = (nearest >= 1) & ((blocks - nearest).abs() <= 1e-9 * nearest)
     is_known = height.is_finite() & (height > 0)
-    return _checked(table, BLOCK_SIZE, (~is_known | fits).fill_null(value=True), [price])[0]
+    return _checked(table, BLOCK_SIZE, (~is_known | is_valid).fill_null(value=True), [price])[0]

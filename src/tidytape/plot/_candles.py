@@ -17,7 +17,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
 
-BODY = 0.72  # width of a body as a share of the interval; the rest separates neighbours
+BODY = 0.72  # width of a body as a share of the interval; the rest is a gap between bodies
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     frame : frame, n rows, key timestamp, any order
         Schema TRADE_SIDE_AGNOSTIC_AGG of one market, one side of TRADE_AGG, or OPEN_INTEREST_AGG. Uses ``timestamp``
         [UTC], ``open``, ``high``, ``low`` and ``close`` [quote per coin; of open interest as ``amount_unit`` says];
-        identity columns give title, units and width where they are there. A row that lacks a price is a gap.
+        identity columns, if present, give title, units and interval. A row that lacks a price is a gap.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -55,7 +55,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     Returns
     -------
     Candles
-        The artists, one line and one rectangle per candle. A frame with none says "no data".
+        The artists, one line and one rectangle per candle. For a frame without candles the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``wicks`` : LineCollection. One line per candle, from low to high.
@@ -84,7 +84,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     series = candle_series(frame, "frame")
     ax = style.one_axes(ax, 12, 6, timezone)
     drawn = draw_candles(ax, series, timezone)
-    style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.whose.title)
+    style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.identity.title)
     return drawn
 
 
@@ -113,7 +113,7 @@ def volume(
     Returns
     -------
     Volume
-        The artist. A frame with no volume says "no data".
+        The artist. For a frame with no volume the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``steps`` : StepPatch. The volume of each interval; NaN where there is none.
@@ -139,7 +139,7 @@ def volume(
     series = volume_series(frame, "frame")
     ax = style.one_axes(ax, 12, 3, timezone)
     drawn = draw_volume(ax, series, timezone, quote=quote)
-    style.title(ax, "Volume", series.whose.title)
+    style.title(ax, "Volume", series.identity.title)
     return drawn
 
 
@@ -156,10 +156,10 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     ]
     bodies = np.stack([_points(x, y) for x, y in corners], axis=1)
     direction = np.sign(series.close - series.open).astype(int)
-    look = style.inside(ax)
-    colours = np.array([look.flat, look.up, look.down])[direction]
+    palette = style.inside(ax)
+    colours = np.array([palette.flat, palette.up, palette.down])[direction]
 
-    # Two artists, however many candles there are. The edge shows a body without height as a line.
+    # Draw all candles as two artists; one artist per candle would be slow. The edge shows a body of height 0 as a line.
     drawn = Candles(
         ax,
         LineCollection(list(wicks), colors=list(colours), linewidths=0.9, capstyle="butt", zorder=2.1),
@@ -171,12 +171,12 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     ax.add_collection(drawn.bodies)
     style.frame_axes(ax, timezone)
     if series.is_open_interest:
-        style.amount_axis(ax.yaxis, series.whose.amounts(None), bins=8, name="Open interest")
+        style.amount_axis(ax.yaxis, series.identity.amounts(None), bins=8, name="Open interest")
     else:
-        style.price_axis(ax.yaxis, series.whose.price_unit)
+        style.price_axis(ax.yaxis, series.identity.price_unit)
     if series.start.size:
         set_time_limits(ax, series.start, series.width)
-        ax.set_ylim(*padded(series.low.min(), series.high.max()))
+        ax.set_ylim(*padded_limits(series.low.min(), series.high.max()))
     else:
         style.no_data(ax)
     return drawn
@@ -184,14 +184,14 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
 
 def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote: str | None) -> Volume:
     """Draw volumes without a title."""
-    edges, values = spaced(series.start, series.width, series.volume)
-    # One outline instead of a bar per interval: thousands of bars thinner than a pixel would show moiré. The edge of
-    # the outline keeps narrow peaks visible.
+    edges, values = step_line(series.start, series.width, series.volume)
+    # Draw one outline instead of a bar per interval: thousands of bars thinner than a pixel would show moiré. The edge
+    # of the outline keeps narrow peaks visible.
     drawn = Volume(
         ax, ax.stairs(values, edges, fill=True, color=style.inside(ax).volume, linewidth=0.5, zorder=2)
     )
     style.frame_axes(ax, timezone)
-    style.amount_axis(ax.yaxis, series.whose.amounts(quote), bins=4)
+    style.amount_axis(ax.yaxis, series.identity.amounts(quote), bins=4)
     if series.start.size:
         set_time_limits(ax, series.start, series.width)
         ax.set_ylim(0, series.volume.max() * 1.06 or 1)
@@ -206,8 +206,8 @@ def set_time_limits(ax: Axes, start: NDArray[np.float64], width: float) -> None:
     style.show_times(ax, first, last, pad=0.01 * (last - first) + (width if start.size < 10 else 0))
 
 
-def padded(low: float, high: float) -> tuple[float, float]:
-    """Return limits with a margin; prices that never move get a range around them."""
+def padded_limits(low: float, high: float) -> tuple[float, float]:
+    """Return axis limits with a margin; if ``low`` equals ``high``, a small range around the price."""
     pad = 0.04 * (high - low) or 0.001 * abs(high) or 1.0
     return low - pad, high + pad
 
@@ -216,14 +216,14 @@ def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float6
     return np.stack([x, y], axis=1)
 
 
-def spaced(
+def step_line(
     start: NDArray[np.float64], width: float, values: NDArray[np.float64], gap: float = np.nan
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return edges and values of a step line over intervals of one width, with one step of ``gap`` in every gap."""
+    """Return the edges and values of a step line over intervals of one width; each gap is one step of value ``gap``."""
     if not start.size:
         return np.array([0.0, 1.0]), np.array([np.nan])
     end = start + width
-    # Dates of matplotlib are rounded to some nanoseconds.
-    after = np.flatnonzero(start[1:] - end[:-1] > 1e-3 * width) + 1
-    edges = np.append(np.insert(start, after, end[after - 1]), end[-1])
-    return edges, np.insert(values, after, gap)
+    # Matplotlib dates are rounded, so an end and the next start may differ by some nanoseconds without a gap.
+    after_gap = np.flatnonzero(start[1:] - end[:-1] > 1e-3 * width) + 1
+    edges = np.append(np.insert(start, after_gap, end[after_gap - 1]), end[-1])
+    return edges, np.insert(values, after_gap, gap)

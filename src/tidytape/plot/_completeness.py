@@ -17,10 +17,10 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._coverage import ROW, TALLEST, bars, label_rows
-from tidytape.plot._frame import opened, timed
+from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._picture import OnePanel
-from tidytape.plot._series import Whose, numbers
-from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
+from tidytape.plot._series import Identity, numbers
+from tidytape.plot._tracks import IDENTITY_COLUMNS, Tracks, dates, labels
 
 _COUNTS = ("start", "end", "expected", "present", "missing", "completeness")
 _TINY = 1e-12  # separates "none" from the smallest share, and "all" from the largest
@@ -50,14 +50,14 @@ def completeness(
 ) -> Completeness:
     """Draw how complete series are as a calendar: a row per series, a column per day or hour, gaps in strong colour.
 
-    Each row shows the share of its intervals that is present.
+    The text beside each row says which share of its intervals is present.
 
     Parameters
     ----------
     frame : frame, n rows, key (series, start), any order
         As `tidytape.analytics.quality.completeness` returns it with ``every="1d"``, or ``"1h"`` for a short window.
-        Uses ``start`` and ``end`` [UTC], ``completeness`` [1], and ``expected`` and ``present`` where they are there;
-        the other columns name the series.
+        Uses ``start`` and ``end`` [UTC], ``completeness`` [1], and, if present, ``expected`` and ``present``; the other
+        columns name the series.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise, as high as the rows need.
     timezone : str or tzinfo
@@ -66,20 +66,20 @@ def completeness(
     Returns
     -------
     Completeness
-        The artists. A frame that expects nothing says "no data".
+        The artists. For a frame without a known completeness the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``rows`` : list of str. The series of each row, from above.
-        - ``spans`` : PolyCollection or None. One rectangle per row of the frame that expects an interval; its array has
-          the completeness. [1] None where there is no data.
-        - ``notes`` : list of str. The share of all intervals of each row; empty where it is not known.
+        - ``spans`` : PolyCollection or None. One rectangle per row of the frame whose completeness is known; its array
+          has the completeness. [1] None without data.
+        - ``notes`` : list of str. The text beside each row; empty if the frame has no counts of intervals.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame is none or has a row twice, a column holds something else, or ``timezone`` is unknown.
+        If ``frame`` is not a frame or has a row twice, a column holds something else, or ``timezone`` is unknown.
 
     Examples
     --------
@@ -93,8 +93,8 @@ def completeness(
     >>> drawn.rows, drawn.spans.get_array().shape
     (['DEMO_PERP BTC-PERP', 'DEMO_SPOT BTCUSDT'], (48,))
     """
-    calendar = opened(frame, "frame", ["start", "end", "completeness"])
-    calendar = timed(timed(calendar, "frame", "start"), "frame", "end")
+    calendar = read_frame(frame, "frame", ["start", "end", "completeness"])
+    calendar = with_datetimes(with_datetimes(calendar, "frame", "start"), "frame", "end")
     calendar = calendar.filter(*(~nw.col(name).is_null() for name in ("start", "end", "completeness")))
     start, end = (dates(calendar.get_column(name)) for name in ("start", "end"))
     share = numbers(calendar, "frame", ("completeness",))["completeness"]
@@ -104,12 +104,12 @@ def completeness(
             got=f"completeness from {share.min():g} to {share.max():g}",
             expected="shares from 0 to 1",
         )
-    series, title = _series(calendar)
+    series, title = _series(calendar)  # the name of each row's series
     if len({*zip(series, start.tolist(), strict=True)}) < len(series):
         expected = "one row per series and start"
         raise QueryError("frame", got="several rows of one series and start", expected=expected)
     names = sorted(set(series))
-    place = [names.index(name) for name in series]
+    row_index = [names.index(name) for name in series]
 
     ax = style.framed_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST), timezone)
     ax.grid(visible=False)
@@ -125,7 +125,7 @@ def completeness(
         ]
     )
     spans = PolyCollection(
-        bars(list(zip(place, start, end, strict=True)), height=0.86),
+        bars(list(zip(row_index, start, end, strict=True)), height=0.86),
         array=share,
         cmap=colours,
         norm=BoundaryNorm([0, *(limit for limit, *_ in CLASSES[:-1]), 1 + _TINY], colours.N),
@@ -135,38 +135,40 @@ def completeness(
     )
     ax.add_collection(spans)
     ax.set_xlim(start.min(), end.max())
-    notes = _notes(calendar, place, len(names))
+    notes = _notes(calendar, row_index, len(names))
     label_rows(ax, [""] * len(names), names, notes)
-    present = sorted(set(np.asarray(spans.norm(share)).tolist()))
+    class_numbers = sorted(set(np.asarray(spans.norm(share)).tolist()))
     style.legend(
-        ax, [Patch(color=colours(number), label=CLASSES[number][-1]) for number in present], place="above"
+        ax,
+        [Patch(color=colours(number), label=CLASSES[number][-1]) for number in class_numbers],
+        place="above",
     )
     return Completeness(ax, names, spans, notes)
 
 
 def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:
-    """Return the name of each row's series, and a title: what all series share, and their number."""
+    """Return the name of each row's series, and a title that says what all series share, and how many there are."""
     keys = [name for name in frame.columns if name not in _COUNTS]
     columns = [
         ["" if value is None else str(value) for value in frame.get_column(name).to_list()] for name in keys
     ]
     identities = list(zip(*columns, strict=True)) if keys else [()] * len(frame)
-    several = sorted(set(identities))
-    names = dict(zip(several, labels(keys, several), strict=True))
+    distinct = sorted(set(identities))
+    name_by_identity = dict(zip(distinct, labels(keys, distinct), strict=True))
     shared = {name: values[0] for name, values in zip(keys, columns, strict=True) if len(set(values)) == 1}
-    market = Whose(**{name: value for name, value in shared.items() if name in IDENTITY})
-    number = f"{len(several)} series" if len(several) > 1 else ""
+    market = Identity(**{name: value for name, value in shared.items() if name in IDENTITY_COLUMNS})
+    number = f"{len(distinct)} series" if len(distinct) > 1 else ""
     title = ", ".join(filter(None, [market.name if number else "", number, Tracks(market, {}).interval]))
-    return [names[identity] or "all" for identity in identities], title
+    return [name_by_identity[identity] or "all" for identity in identities], title
 
 
-def _notes(frame: nw.DataFrame[Any], place: list[int], number: int) -> list[str]:
-    """Return as text which share of its intervals each series has over all rows."""
+def _notes(frame: nw.DataFrame[Any], row_index: list[int], number: int) -> list[str]:
+    """Return for each series, as text, which share of its intervals is present in all rows together."""
     if not {"expected", "present"} <= {*frame.columns}:
         return [""] * number
     counts = numbers(frame, "frame", ("expected", "present"))
     expected, present = (
-        np.bincount(place, counts[name], minlength=number) for name in ("expected", "present")
+        np.bincount(row_index, counts[name], minlength=number) for name in ("expected", "present")
     )
-    # Rounded down, so that a series without one interval never shows 100%.
+    # Round down, so that a series that lacks an interval never shows 100%.
     return [f"{np.floor(share * 1000) / 10:g}%" for share in present / expected]

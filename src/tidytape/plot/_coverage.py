@@ -18,16 +18,16 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
-from tidytape.plot._frame import opened, timed
+from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import dates
 
 Floats = NDArray[np.float64]
 
-TALLEST = 100.0  # height of a picture: matplotlib cannot write more than 65,536 pixels [in]
+TALLEST = 100.0  # largest height of a picture: matplotlib cannot write more than 65,536 pixels [in]
 ROW = 0.24  # height of a row [in]
-_BAR = 0.62  # height of a bar as a share of its row; the rest separates neighbours
+_BAR = 0.62  # height of a bar as a share of its row; the rest is a gap between bars
 _LETTER = 5.0  # usual width of a letter of a name [pt]
 _LINE = 9.0  # height that a label needs [pt]
 
@@ -55,16 +55,16 @@ class _Row:
 def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Coverage:
     """Draw the times and gaps of the data: one row per market and table of events.
 
-    Data types that are made of the same events, such as candles and profiles of trades, share a row. A gap is
-    drawn at least as wide as a line, so that you can see an hour in a year. Each row shows its number of
-    events and gaps. What counts as a gap is up to ``client.describe()``: by default an hour or more without an event.
+    Data types that are computed from the same events, such as candles and profiles of trades, share a row. A gap is
+    drawn at least as wide as a line, so that you can see an hour in a year. The text beside each row says how many
+    events and gaps there are. ``client.describe()`` decides what a gap is: by default an hour or more without an event.
 
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, coin, type), any order
         As ``client.describe()`` returns it. Uses ``exchange``, ``raw_symbol``, ``coin``, ``type``, ``first_timestamp``
-        and ``last_timestamp`` [UTC], and of ``tables``, ``rows``, ``gaps``, ``longest_gap``, ``gap_starts`` and
-        ``gap_ends`` those that there are.
+        and ``last_timestamp`` [UTC], and, if present, ``tables``, ``rows``, ``gaps``, ``longest_gap``, ``gap_starts``
+        and ``gap_ends``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise, as high as the rows need.
     timezone : str or tzinfo
@@ -73,7 +73,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     Returns
     -------
     Coverage
-        The artists. A frame without a row that has times says "no data".
+        The artists. If no row of the frame has times, the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``rows`` : list of (str, str). Market and table of each row, from above.
@@ -86,7 +86,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame is none or has a row twice, or ``timezone`` is unknown.
+        If ``frame`` is not a frame or has a row twice, or ``timezone`` is unknown.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     >>> drawn.rows[:2]
     [('DEMO_PERP BTC-PERP', 'book'), ('DEMO_PERP BTC-PERP', 'funding')]
     """
-    description = opened(
+    description = read_frame(
         frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"]
     )
     require_once(description, "frame", ("exchange", "raw_symbol", "coin", "type", "tables"))
@@ -112,8 +112,8 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
         style.no_data(ax)
         return Coverage(ax, [], None, None, [])
     palette = style.inside(ax)
-    data_spans = [(place, *span) for place, row in enumerate(rows) for span in _spans(row)]
-    gap_spans = [(place, *gap) for place, row in enumerate(rows) for gap in row.gaps]
+    data_spans = [(index, *span) for index, row in enumerate(rows) for span in _spans(row)]
+    gap_spans = [(index, *gap) for index, row in enumerate(rows) for gap in row.gaps]
     # The edge shows a span that is thinner than a pixel as a line.
     spans, gaps = (
         PolyCollection(bars(row_spans), facecolors=colour, edgecolors=colour, linewidths=width, zorder=order)
@@ -135,8 +135,8 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
 
 
 def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:
-    """Return a row per market and table that has times, in order."""
-    frame = timed(timed(frame, "frame", "first_timestamp"), "frame", "last_timestamp")
+    """Return a row per market and table that has times, in the order of their names."""
+    frame = with_datetimes(with_datetimes(frame, "frame", "first_timestamp"), "frame", "last_timestamp")
     first, last = (dates(frame.get_column(name)) for name in ("first_timestamp", "last_timestamp"))
 
     def values(name: str) -> Sequence[Any]:
@@ -144,21 +144,21 @@ def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:
 
     names = ("exchange", "raw_symbol", "coin", "category")
     exchange, symbol, coin, category = (values(name) for name in names)
-    kinds = [tables or kind for tables, kind in zip(values("tables"), values("type"), strict=True)]
-    counts, numbers, longest = (values(name) for name in ("rows", "gaps", "longest_gap"))
-    starts, ends = (values(name) for name in ("gap_starts", "gap_ends"))
+    tables = [names or data_type for names, data_type in zip(values("tables"), values("type"), strict=True)]
+    event_counts, gap_counts, longest_gaps = (values(name) for name in ("rows", "gaps", "longest_gap"))
+    gap_starts, gap_ends = (values(name) for name in ("gap_starts", "gap_ends"))
     by_market: dict[tuple[str, str], _Row] = {}
     for row in range(len(frame)):
         if not np.isfinite(first[row]) or not np.isfinite(last[row]):
             continue
-        # All option summaries of a coin are made of the same quotes, so they share the row of the coin.
+        # All option summaries of a coin are computed from the same quotes, so they share the row of the coin.
         symbol_or_coin = (
             coin[row] if str(category[row]) == "OPTION" or not _is_known(symbol[row]) else symbol[row]
         )
         market = " ".join(str(name) for name in (exchange[row], symbol_or_coin) if _is_known(name))
-        table = str(kinds[row]).replace("_", " ")
-        gaps = [_dates_of(side[row]) for side in (starts, ends)]
-        note = _note(counts[row], numbers[row], longest[row])
+        table = str(tables[row]).replace("_", " ")
+        gaps = [_dates_of(times[row]) for times in (gap_starts, gap_ends)]
+        note = _note(event_counts[row], gap_counts[row], longest_gaps[row])
         by_market.setdefault(
             (market, table), _Row(market, table, first[row], last[row], np.column_stack(gaps), note)
         )
@@ -185,11 +185,11 @@ def _note(events: Any, gaps: Any, longest: Any) -> str:
     if _is_known(gaps):
         parts.append("1 gap" if gaps == 1 else f"{gaps:.0f} gaps" if gaps else "no gaps")
         if gaps and isinstance(longest, timedelta):
-            parts.append(_length(longest) if gaps == 1 else f"longest {_length(longest)}")
+            parts.append(_duration_text(longest) if gaps == 1 else f"longest {_duration_text(longest)}")
     return ", ".join(parts)
 
 
-def _length(span: timedelta) -> str:
+def _duration_text(span: timedelta) -> str:
     hours = span / timedelta(hours=1)
     if hours >= 48:
         return f"{hours / 24:.3g} d"
@@ -198,22 +198,23 @@ def _length(span: timedelta) -> str:
 
 def _spans(row: _Row) -> list[tuple[float, float]]:
     """Return the spans with data of a row: from its first event to its last, without the gaps."""
-    ends = [row.first, *row.gaps[:, 1]], [*row.gaps[:, 0], row.last]
-    return [(start, end) for start, end in zip(*ends, strict=True) if end > start or not len(row.gaps)]
+    starts, ends = [row.first, *row.gaps[:, 1]], [*row.gaps[:, 0], row.last]
+    # A row with a single event has one span of length 0, which is drawn as a line.
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if end > start or not len(row.gaps)]
 
 
 def bars(spans: Sequence[tuple[int, float, float]], *, height: float = _BAR) -> list[Floats]:
-    """Return a rectangle per span, which has the number of its row from above, its start and its end."""
+    """Return a rectangle per span; a span is the index of its row from above, its start and its end."""
     half = height / 2
     return [
-        np.array([(start, place - half), (end, place - half), (end, place + half), (start, place + half)])
-        for place, start, end in spans
+        np.array([(start, row - half), (end, row - half), (end, row + half), (start, row + half)])
+        for row, start, end in spans
     ]
 
 
 def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Sequence[str]) -> None:
-    """Label the rows from above: each row with its name and note, the first row of a group with that of the group."""
-    number, outer = len(names), style.around(ax)
+    """Label each row, from above, with its name and note, and the first row of each group with the group's name."""
+    number = len(names)
     starts = [row for row in range(number) if row == 0 or groups[row] != groups[row - 1]]
     height = ax.bbox.height / ax.get_figure(root=True).dpi * 72  # type: ignore[union-attr]
     has_room = height / number >= _LINE
@@ -227,16 +228,21 @@ def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Seq
         ax.axhline(row - 0.5, color=style.inside(ax).grid, linewidth=0.8, zorder=1)
     for text in ax.get_yticklabels():
         text.set_parse_math(False)
-    look: dict[str, Any] = {"va": "center", "fontsize": "small", "color": outer.ink, "parse_math": False}
+    look: dict[str, Any] = {
+        "va": "center",
+        "fontsize": "small",
+        "color": style.around(ax).ink,
+        "parse_math": False,
+    }
     transform = ax.get_yaxis_transform()
     if has_room and len(starts) > 1:
-        offset = -_LETTER * max(map(len, names)) - 14  # [pt], beyond the names of the rows
+        offset = -_LETTER * max(map(len, names)) - 14  # left of the names of the rows [pt]
         for row in starts:
-            place: dict[str, Any] = {
+            position: dict[str, Any] = {
                 "xycoords": transform,
                 "xytext": (offset, 0),
                 "textcoords": "offset points",
             }
-            ax.annotate(groups[row], (0, row), ha="right", annotation_clip=False, **place, **look)
+            ax.annotate(groups[row], (0, row), ha="right", annotation_clip=False, **position, **look)
     for row in ticks if has_room else ():
         ax.text(1.01, row, notes[row], transform=transform, **look)

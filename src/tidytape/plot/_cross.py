@@ -14,7 +14,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import opened
+from tidytape.plot._frame import read_frame
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import _values
 from tidytape.plot._tracks import Floats, Tracks, draw_line, legend_place, set_window, tracks
@@ -44,7 +44,7 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
         As `tidytape.analytics.cross.premium` returns it. Uses ``timestamp`` [UTC], ``premium`` [1] and, for the label,
-        ``reference_rule``. A market whose premium is 0 throughout, as the reference itself is, has no line.
+        ``reference_rule``. A market whose premium is always 0, such as the reference itself, has no line.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -53,10 +53,10 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     Returns
     -------
     Premium
-        The artists. A frame without a premium says "no data".
+        The artists. For a frame without a premium the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
-        - ``lines`` : dict of str to Line2D. By market, its premium; NaN where intervals are missing. [bp]
+        - ``lines`` : dict of str to Line2D. By market, the line of its premium; NaN for missing intervals. [bp]
 
     Raises
     ------
@@ -76,7 +76,7 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
     'Premium over the median [bp]'
     """
-    premiums = opened(frame, "frame", ["timestamp", "premium"])
+    premiums = read_frame(frame, "frame", ["timestamp", "premium"])
     series = tracks(premiums, "frame", ["premium"])
     ax = style.framed_axes(ax, 9, 4, timezone)
     rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
@@ -117,15 +117,15 @@ def market_share(
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> MarketShare:
-    """Draw the share of each market in the sum of all, stacked, the largest at the bottom.
+    """Draw the share of each market in the sum of all markets, stacked, the largest at the bottom.
 
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
         As `tidytape.analytics.cross.market_share` returns it. Uses ``timestamp`` [UTC], ``share`` [1] and ``total``. A
-        market without a row has no share in that interval; an interval whose shares are unknown is a gap.
+        market without a row in an interval has a share of 0 in it; an interval whose shares are unknown is a gap.
     amount : str, optional
-        What the shares are of, for the label, e.g. ``"volume"``.
+        Name, for the label, of the amount that is shared, e.g. ``"volume"``.
     most : int, > 0
         How many markets have an area of their own; the areas of the smaller ones are added up.
     ax : matplotlib.axes.Axes, optional
@@ -136,14 +136,15 @@ def market_share(
     Returns
     -------
     MarketShare
-        The artists, and the share of each market over the whole time, which the legend lists in the order of the
-        areas. A frame without a share says "no data".
+        The artists, and the share of each market over the whole time. The legend lists these shares in the order of the
+        areas. For a frame without a share the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``areas`` : dict of str to PolyCollection. By market, from the lowest area to the highest.
         - ``shares`` : dict of str to float. By market, its share in the sum over the whole time. [1]
         - ``times`` : ndarray. Both ends of each interval. [matplotlib dates, d]
-        - ``tops`` : dict of str to ndarray. By market, the upper end of its area at each of the times; NaN in gaps. [1]
+        - ``tops`` : dict of str to ndarray. By market, the upper edge of its area at each of the times; NaN in gaps.
+          [1]
 
     Raises
     ------
@@ -185,8 +186,9 @@ def market_share(
         style.no_data(ax)
         return MarketShare(ax, areas, shares, times, {})
     low = np.where(np.isnan(stacked[0]), np.nan, 0.0)
-    # A market has the colour that it has in other pictures; the sum of the small markets has none there.
-    colours = {label: style.look(ax, place)["color"] for place, label in enumerate(series.by_label)}
+    # A market has the same colour as in other pictures. The sum of the small markets is in no other picture: draw it
+    # in the neutral colour.
+    colours = {label: style.look(ax, index)["color"] for index, label in enumerate(series.by_label)}
     for label, high in zip(shares, stacked, strict=True):
         areas[label] = ax.fill_between(
             times,
@@ -208,8 +210,8 @@ def market_share(
 
 
 def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float]]:
-    """Return times, the upper end of each area at them, and the share of each market over the whole time."""
-    known = {
+    """Return times, the upper edge of each area at these times, and the share of each area over the whole time."""
+    is_known = {
         label: np.isfinite(track.values["share"]) & np.isfinite(track.values["total"])
         for label, track in series.by_label.items()
     }
@@ -217,7 +219,7 @@ def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float
     ends: dict[float, float] = {}
     for label, track in series.by_label.items():
         ends |= dict(zip(track.start.tolist(), track.end.tolist(), strict=True))
-        rows = known[label]
+        rows = is_known[label]
         totals |= dict(zip(track.start[rows].tolist(), track.values["total"][rows].tolist(), strict=True))
     if not totals:
         return np.empty(0), np.empty((0, 0)), {}
@@ -226,25 +228,30 @@ def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float
     shares_over_time = {}
     for label, track in series.by_label.items():
         share = np.where(np.isnan(total), np.nan, 0.0)
-        rows = known[label]
+        rows = is_known[label]
         share[np.searchsorted(starts, track.start[rows])] = track.values["share"][rows]
         shares_over_time[label] = share
-    weight = np.nansum(total)
+    total_sum = np.nansum(total)
     mean_share = {
-        label: float(np.nansum(share * total) / weight) for label, share in shares_over_time.items()
+        label: float(np.nansum(share * total) / total_sum) for label, share in shares_over_time.items()
     }
-    order = sorted(mean_share, key=lambda label: -mean_share[label])
-    largest, smaller = order[:most], order[most:]
-    if len(smaller) == 1:
-        largest, smaller = order, []
+    ranking = sorted(mean_share, key=lambda label: -mean_share[label])
+    largest, smaller = ranking[:most], ranking[most:]
+    if len(smaller) == 1:  # "1 others" would take as much room as the market itself
+        largest, smaller = ranking, []
     areas = [shares_over_time[label] for label in largest]
     shares = {label: mean_share[label] for label in largest}
     if smaller:
         areas.append(np.sum([shares_over_time[label] for label in smaller], axis=0))
         shares[f"{len(smaller)} others"] = sum(mean_share[label] for label in smaller)
-    # An area has no steps, so each interval gives two times: its start and its end. NaN breaks the area at a gap.
+    # An area is not drawn in steps, so each interval gives two times: its start and its end. NaN breaks the area at a
+    # gap.
     stacked = np.repeat(np.cumsum(areas, axis=0), 2, axis=1)
     end = np.array([ends[start] for start in starts])
     times = np.column_stack([starts, end]).ravel()
-    after = 2 * (np.flatnonzero(starts[1:] - end[:-1] > 1e-3 * (end[0] - starts[0])) + 1)
-    return np.insert(times, after, times[after - 1]), np.insert(stacked, after, np.nan, axis=1), shares
+    after_gap = 2 * (np.flatnonzero(starts[1:] - end[:-1] > 1e-3 * (end[0] - starts[0])) + 1)
+    return (
+        np.insert(times, after_gap, times[after_gap - 1]),
+        np.insert(stacked, after_gap, np.nan, axis=1),
+        shares,
+    )

@@ -22,7 +22,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
-    Whose,
+    Identity,
     block_of,
     interval_named,
     is_side,
@@ -34,10 +34,11 @@ from tidytape.plot._series import (
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
-_FURTHEST = 100.0  # usual distance from the mid that is shown [bps]
+_FURTHEST = 100.0  # without an argument, the picture shows prices up to this distance from the mid [bps]
 _SIZES = 30  # order sizes of a curve
-_AT_ONCE = 5  # order sizes per query, whose time grows with the square of their number
-_SMALLEST = 1e-3  # smallest order size, as a share of the larger side of the book
+# The time of a call of `books.slippage` grows with the square of the number of order sizes.
+_SIZES_PER_CALL = 5
+_SMALLEST = 1e-3  # smallest order size, as a share of the size of the larger side near the mid
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ class Slippage(OnePanel):
 
 @dataclass(frozen=True, slots=True)
 class _Book:
-    """One book: the middle of each level and its size, from the best one on."""
+    """One book: the middle price and the size of each level, from the best level on."""
 
-    whose: Whose
+    identity: Identity
     frame: nw.DataFrame[Any]  # the rows of the book
     time: int | None  # [ns]
     block: float  # height of a level; 0 if it is unknown
-    step: float  # between two levels
+    step: float  # price difference between two neighbouring levels
     levels: dict[BookSide, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
     @property
@@ -76,13 +77,13 @@ class _Book:
     def title(self, timezone: str | tzinfo) -> str:
         """Return the market and the time of the book."""
         if self.time is None:
-            return self.whose.title
+            return self.identity.title
         zone, name = style.zone(timezone)
         when = datetime.fromtimestamp(self.time // SECOND, UTC).astimezone(zone)
-        interval = interval_named(self.whose.interval)
+        interval = interval_named(self.identity.interval)
         length = f", {interval.alias}" if interval else ""
         clock = "%H:%M:%S" if when.second else "%H:%M"
-        return ", ".join(filter(None, (self.whose.name, f"{when:%Y-%m-%d {clock}} {name}{length}")))
+        return ", ".join(filter(None, (self.identity.name, f"{when:%Y-%m-%d {clock}} {name}{length}")))
 
 
 def depth(
@@ -101,14 +102,14 @@ def depth(
     ----------
     book : frame, n rows, key (timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
-        per coin] and ``size`` [as ``amount_unit`` says]. A level counts at the middle of its block where ``block_size``
-        says its height. Rows that lack a value, and sizes that are not above 0, do not count.
+        per coin] and ``size`` [as ``amount_unit`` says]. If ``block_size`` says how high a level is, the level is drawn
+        at its middle, otherwise at its price. Rows that lack a value, and sizes that are not above 0, do not count.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     at : epoch seconds, datetime, date or ISO 8601 string, optional
         The last book at or before this time is drawn; without it the last one there is.
     bps : float, > 0, optional
-        How far from the mid to show; without it as far as both sides reach, and at most 100. [bps]
+        Distance from the mid that is shown; by default as far as both sides reach, and at most 100. [bps]
     quote : str, optional
         Unit of the sizes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo
@@ -117,10 +118,10 @@ def depth(
     Returns
     -------
     Depth
-        The artists. A frame without a book says "no data".
+        The artists. For a frame without a book the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
-        - ``bids``, ``asks`` : StepPatch or None. Size up to each price, from the best one on; None for a side that is
+        - ``bids``, ``asks`` : StepPatch or None. Size from the best price up to each price; None for a side that is
           empty.
         - ``mid`` : Line2D or None. A line at the mid; None where a side is empty.
 
@@ -148,22 +149,22 @@ def depth(
         raise QueryError("bps", got=bps, expected="a finite number above 0, or None")
     snapshot = _read(book, at)
     ax = style.framed_axes(ax, 9, 5)
-    style.price_axis(ax.xaxis, snapshot.whose.price_unit)
-    style.amount_axis(ax.yaxis, snapshot.whose.amounts(quote), bins=6, name="Resting up to the price")
+    style.price_axis(ax.xaxis, snapshot.identity.price_unit)
+    style.amount_axis(ax.yaxis, snapshot.identity.amounts(quote), bins=6, name="Resting up to the price")
     style.title(ax, "Order book", snapshot.title(timezone))
     if not any(price.size for price, _ in snapshot.levels.values()):
         style.no_data(ax)
         return Depth(ax, None, None, None)
 
     low, high = _limits(snapshot, bps)
-    colours, patches, most = style.inside(ax), {}, 0.0
+    colours, patches, highest = style.inside(ax), {}, 0.0
     for side, colour in ((BookSide.BID, colours.up), (BookSide.ASK, colours.down)):
         price, size = snapshot.levels[side]
         if not price.size:
             continue
         total = np.cumsum(size)
-        most = max(most, total[(price >= low) & (price <= high)].max(initial=0.0))
-        # Draw the last level one step wide: it would have no width otherwise.
+        highest = max(highest, total[(price >= low) & (price <= high)].max(initial=0.0))
+        # Draw the last level one step wide; without an end it would have no width.
         end = price[-1] + np.sign(price[-1] - price[0] or (1 if side is BookSide.ASK else -1)) * snapshot.step
         edges, values = np.append(price, end), total
         if side is BookSide.BID:
@@ -186,8 +187,8 @@ def depth(
         )
         _distance_axis(ax, snapshot.mid)
     ax.set_xlim(low, high)
-    ax.set_ylim(0, most * 1.06 or 1)
-    # Between the two sides, where the curves are low.
+    ax.set_ylim(0, highest * 1.06 or 1)
+    # The legend has room between the two sides, where the curves are low.
     style.legend(ax, [*patches.values(), *([line] if line else [])]).set_loc("upper center")
     return Depth(ax, patches.get(BookSide.BID), patches.get(BookSide.ASK), line)
 
@@ -216,8 +217,8 @@ def slippage(
     at : epoch seconds, datetime, date or ISO 8601 string, optional
         The last book at or before this time is drawn; without it the last one there is.
     size : iterable of float, > 0, optional
-        The sizes to trade; without it, some thirty up to all that rests within 100 bps of the mid, on the larger side.
-        [as ``amount_unit`` says]
+        The order sizes; by default some thirty, the largest of which is all that rests within 100 bps of the mid on the
+        larger side. [as ``amount_unit`` says]
     quote : str, optional
         Unit of the sizes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo
@@ -226,11 +227,11 @@ def slippage(
     Returns
     -------
     Slippage
-        The artists. A frame without a book, or with a side that is empty, says "no data".
+        The artists. For a frame without a book, or with a side that is empty, the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
-        - ``buys``, ``sells`` : Line2D or None. Cost by order size; NaN where it is unknown. None for a side of which
-          nothing is known.
+        - ``buys``, ``sells`` : Line2D or None. Cost by order size; NaN where it is unknown. None if no cost of the side
+          is known.
 
     Raises
     ------
@@ -256,7 +257,7 @@ def slippage(
     curve = _curve(snapshot, None if size is None else list(size))
     ax = style.framed_axes(ax, 9, 5)
     style.title(ax, "Slippage", snapshot.title(timezone))
-    unit = snapshot.whose.amounts(quote)
+    unit = snapshot.identity.amounts(quote)
     style.x_label(ax, "Order size", f"{unit}, log scale" if unit else "log scale")
     style.y_label(ax, "Slippage", "bp", bins=7)
     colours, lines = style.inside(ax), {}
@@ -288,9 +289,9 @@ def slippage(
 
 
 def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
-    """Read the last book at or before a time."""
+    """Read the last book at or before a time; without a time the last book of the frame."""
     columns = ("timestamp", "side", "price", "size")
-    rows, whose = market_frame(frame, "book", columns, key=columns[:3])
+    rows, identity = market_frame(frame, "book", columns, key=columns[:3])
     rows, time = nanoseconds(rows, "book")
     if at is not None:
         time = time[time <= epoch_seconds(at, "at") * SECOND]
@@ -300,23 +301,27 @@ def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
     block = block_of(rows) or 0.0
     values = numbers(rows, "book", ("price", "size"))
     is_bid = is_side(rows, "book", BookSide.BID)
-    known = np.isfinite(values["price"]) & np.isfinite(values["size"]) & (values["size"] > 0)
+    is_known = np.isfinite(values["price"]) & np.isfinite(values["size"]) & (values["size"] > 0)
     levels = {}
-    for side, chosen, sign in ((BookSide.BID, is_bid, -1), (BookSide.ASK, ~is_bid, 1)):
-        price, size = (values[name][known & chosen] for name in ("price", "size"))
+    for side, is_on_side, sign in ((BookSide.BID, is_bid, -1), (BookSide.ASK, ~is_bid, 1)):
+        price, size = (values[name][is_known & is_on_side] for name in ("price", "size"))
         order = np.argsort(sign * price, kind="stable")
         levels[side] = price[order] + block / 2, size[order]
-    return _Book(whose, rows, last, block, block or smallest_step(np.unique(values["price"][known])), levels)
+    return _Book(
+        identity, rows, last, block, block or smallest_step(np.unique(values["price"][is_known])), levels
+    )
 
 
 def _limits(book: _Book, bps: float | None) -> tuple[float, float]:
     """Return the lowest and the highest price to show."""
-    ends = [price[-1] for price, _ in book.levels.values() if price.size]
-    if book.mid is None:
+    furthest = [price[-1] for price, _ in book.levels.values() if price.size]
+    if book.mid is None:  # one side is empty: show the other one
         price = next(price for price, _ in book.levels.values() if price.size)
         return float(price.min() - book.step), float(price.max() + book.step)
     if bps is None:
-        reach = min(*(abs(end - book.mid) for end in ends), abs(book.mid) * _FURTHEST / 1e4) + book.step
+        reach = (
+            min(*(abs(price - book.mid) for price in furthest), abs(book.mid) * _FURTHEST / 1e4) + book.step
+        )
     else:
         reach = abs(book.mid) * bps / 1e4
     return book.mid - reach, book.mid + reach
@@ -342,13 +347,13 @@ def _distance_axis(ax: Axes, mid: float) -> None:
 def _curve(
     book: _Book, size: list[float] | None
 ) -> dict[Side, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Return sizes and slippage of buys and of sells."""
+    """Return, by side, the order sizes and the slippage of each [bp]."""
     order_sizes = _usual_sizes(book) if size is None else size
-    amount: Any = "quote" if book.whose.amount_unit == AmountUnit.USD else "coin"
+    amount: Any = "quote" if book.identity.amount_unit == AmountUnit.USD else "coin"
     parts = []
-    for first in range(0, max(len(order_sizes), 1), _AT_ONCE):
+    for first in range(0, max(len(order_sizes), 1), _SIZES_PER_CALL):
         costs = books.slippage(
-            book.frame.to_native(), size=order_sizes[first : first + _AT_ONCE], amount=amount
+            book.frame.to_native(), size=order_sizes[first : first + _SIZES_PER_CALL], amount=amount
         )
         rows = cast("nw.DataFrame[Any]", nw.from_native(costs))
         sides = rows.get_column("side").cast(nw.String).to_numpy()
@@ -359,12 +364,12 @@ def _curve(
 
 
 def _usual_sizes(book: _Book) -> list[float]:
-    """Return order sizes, up to the total near the mid of the larger side."""
+    """Return order sizes, up to the total size that the larger side has near the mid."""
     if book.mid is None:
         return [1.0]
     near = abs(book.mid) * _FURTHEST / 1e4
     totals = [float(size[np.abs(price - book.mid) <= near].sum()) for price, size in book.levels.values()]
-    most = max(totals) or 1.0
+    largest = max(totals) or 1.0
     # Include the total of each side, so that its line ends where the side ends.
-    ends = {total for total in totals if total > most * _SMALLEST}
-    return sorted(ends.union(np.geomspace(most * _SMALLEST, most, _SIZES).tolist()))
+    ends = {total for total in totals if total > largest * _SMALLEST}
+    return sorted(ends.union(np.geomspace(largest * _SMALLEST, largest, _SIZES).tolist()))

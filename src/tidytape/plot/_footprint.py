@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from tidytape.analytics import profile as profiles
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._candles import padded
+from tidytape.plot._candles import padded_limits
 from tidytape.plot._heatmap import require_height, width_of
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
-    Whose,
-    added,
+    Identity,
     block_of,
     dates_of,
     levels_per_row,
@@ -32,16 +31,17 @@ from tidytape.plot._series import (
     numbers,
     row_of,
     smallest_step,
+    sums_by_index,
 )
 from tidytape.times import DAY
 
-_MOST_ROWS = 100  # price rows if there is no room for numbers
-BODY = 0.94  # width of a rectangle as a share of the interval; the rest separates neighbours
-_SMALLEST, _LARGEST = 5.5, 9.0  # font size of the numbers [pt]
+_MOST_ROWS = 100  # largest number of price rows of a footprint without numbers
+BODY = 0.94  # width of a rectangle as a share of the interval; the rest is a gap between rectangles
+_SMALLEST, _LARGEST = 5.5, 9.0  # font sizes of the numbers [pt]
 _LETTER = 0.6  # width of a digit as a share of the font size
 _LINE = 1.25  # height of a line of text as a share of the font size
-_PADDED = 1.1  # height of the axes over the height of all rows
-_EXTREME = 0.98  # quantile of the deltas from which on the colour is full
+_PADDED = 1.1  # height of the axes as a multiple of the height of all rows
+_EXTREME = 0.98  # deltas above this quantile of their absolute values all have the strongest colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class _PriceRows:
     sell: NDArray[np.float64]
 
     def other_side(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the volume sold one row below and bought one row above each row; NaN if that row did not trade."""
+        """Return for each row the volume sold one row below and that bought one row above; NaN if not traded."""
         below, above = np.full(self.row.size, np.nan), np.full(self.row.size, np.nan)
         are_neighbours = (np.diff(self.time) == 0) & (np.diff(self.row) == 1)
         below[1:][are_neighbours] = self.sell[:-1][are_neighbours]
@@ -76,9 +76,11 @@ class _PriceRows:
         return below, above
 
     def mean_side_volume(self) -> NDArray[np.float64]:
-        """Return for each row the average volume per side (bought or sold) over all rows of its interval."""
-        _, place = np.unique(self.time, return_inverse=True)
-        return (np.bincount(place, self.buy + self.sell) / (2 * np.bincount(place)))[place]
+        """Return for each row the mean volume per side (bought or sold) over all rows of its interval."""
+        _, interval_index = np.unique(self.time, return_inverse=True)
+        return (np.bincount(interval_index, self.buy + self.sell) / (2 * np.bincount(interval_index)))[
+            interval_index
+        ]
 
 
 def footprint(
@@ -93,10 +95,11 @@ def footprint(
 ) -> Footprint:
     """Draw a footprint: the volume sold and bought at each price in each interval, coloured by the delta.
 
-    Where there is room, each row says ``sold × bought``. A frame marks the row of each interval that traded most, its
-    point of control. A bar at the right of a row marks a buy imbalance: what was bought is at least ``imbalance`` times
-    what was sold one row below, and no less than the mean volume per side over the rows of its interval. A bar at the
-    left marks a sell imbalance: the same of what was sold, against what was bought one row above.
+    If there is room, each row says ``sold × bought``. An outline marks the row of each interval with the most volume,
+    its point of control. A bar at the right of a row marks a buy imbalance: the row's bought volume is at least
+    ``imbalance`` times the volume sold one row below, and no less than the mean volume per side over the rows of its
+    interval. A bar at the left marks a sell imbalance: it compares the row's sold volume with the volume bought one row
+    above.
 
     Parameters
     ----------
@@ -106,10 +109,10 @@ def footprint(
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     row_size : float or Decimal, > 0, optional
-        Levels are added up in rows of this height; without it as many levels as make rows that can be read: with their
-        numbers where intervals are few. [quote per coin]
+        Height of the rows in which levels are added up. By default rows are so high that they can be read, with their
+        numbers if there are few intervals. [quote per coin]
     imbalance : float, > 1
-        How many times one side trades what the other one does, diagonally, to be marked. [1]
+        Smallest ratio that is marked, of the volume of a side to that of the other side one row away. [1]
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo
@@ -118,17 +121,17 @@ def footprint(
     Returns
     -------
     Footprint
-        The artists. A frame with no volume says "no data".
+        The artists. For a frame with no volume the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``levels`` : PolyCollection or None. One rectangle per interval and price row that traded, in order of time
-          and price, its value the delta. None where there is no data.
+          and price; its value is the delta. None without data.
         - ``numbers`` : tuple of Text. ``sold × bought`` of each rectangle; empty where there is no room for them.
-        - ``pocs`` : PolyCollection or None. A frame around the row of each interval that traded most. None where
-          there is no data.
+        - ``pocs`` : PolyCollection or None. An outline around the row of each interval with the most volume. None
+          without data.
         - ``buy_imbalances``, ``sell_imbalances`` : LineCollection or None. Marks at the right and at the left of rows
-          with an imbalance; None where there is no data.
-        - ``row_height`` : float or None. Height of a row; None where there is no data. [quote per coin]
+          with an imbalance; None without data.
+        - ``row_height`` : float or None. Height of a row; None without data. [quote per coin]
         - ``sold``, ``bought`` : ndarray. Volume sold and bought in each rectangle. [as ``amount_unit`` says]
 
     Raises
@@ -154,39 +157,41 @@ def footprint(
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
     columns = ("timestamp", "price", "buy_volume", "sell_volume")
-    levels, whose = market_frame(profile, "profile", columns, key=columns[:2])
+    levels, identity = market_frame(profile, "profile", columns, key=columns[:2])
     levels, time = nanoseconds(levels, "profile")
     values = numbers(levels, "profile", columns[1:])
-    known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
-    known &= values["buy_volume"] + values["sell_volume"] > 0
+    has_traded = np.isfinite(np.stack(list(values.values()))).all(axis=0)
+    has_traded &= values["buy_volume"] + values["sell_volume"] > 0
     ax = style.framed_axes(ax, 12, 7, timezone)
-    style.price_axis(ax.yaxis, whose.price_unit)
-    if not known.any():
-        style.title(ax, "Footprint", whose.title)
+    style.price_axis(ax.yaxis, identity.price_unit)
+    if not has_traded.any():
+        style.title(ax, "Footprint", identity.title)
         style.no_data(ax)
         return Footprint(ax, None, (), None, None, None, None)
 
-    width = width_of(whose, time) / DAY
-    price = values["price"][known]
-    starts = dates_of(np.unique(time[known]))
+    width = width_of(identity, time) / DAY
+    price = values["price"][has_traded]
+    starts = dates_of(np.unique(time[has_traded]))
     style.show_times(ax, starts[0], starts[-1] + width, pad=0.1 * width)
     step = block_of(levels) or smallest_step(np.unique(price))
     height = (
         float(row_size)
         if row_size is not None
-        else step * levels_per_row(np.ptp(price) / step + 1, _most(ax, width))
+        else step * levels_per_row(np.ptp(price) / step + 1, _most_rows(ax, width))
     )
-    keys, place = np.unique(np.stack([time[known], row_of(price, height)]), axis=1, return_inverse=True)
-    volumes = (added(place, values[name][known], keys.shape[1]) for name in columns[2:])
+    keys, key_index = np.unique(
+        np.stack([time[has_traded], row_of(price, height)]), axis=1, return_inverse=True
+    )
+    volumes = (sums_by_index(key_index, values[name][has_traded], keys.shape[1]) for name in columns[2:])
     rows = _PriceRows(*keys, *volumes)
-    ax.set_ylim(*padded(rows.row.min() * height, (rows.row.max() + 1) * height))
-    return _drawn(ax, rows, height, width, imbalance=imbalance, whose=whose, quote=quote)
+    ax.set_ylim(*padded_limits(rows.row.min() * height, (rows.row.max() + 1) * height))
+    return _drawn(ax, rows, height, width, imbalance=imbalance, identity=identity, quote=quote)
 
 
-def _most(ax: Axes, width: float) -> int:
-    """Return the largest number of rows: as many as have room for numbers, if the columns are wide enough for these."""
-    room, height = style.room(ax, BODY * width / np.ptp(ax.get_xlim()), 1.0)
-    if room < _SMALLEST * _LETTER * 9:
+def _most_rows(ax: Axes, width: float) -> int:
+    """Return the largest number of rows: if columns are wide enough for numbers, as many as leave them room."""
+    body_width, height = style.room(ax, BODY * width / np.ptp(ax.get_xlim()), 1.0)
+    if body_width < _SMALLEST * _LETTER * 9:  # nine letters: "999 × 999"
         return _MOST_ROWS
     return max(int(height / _PADDED / (_SMALLEST * _LINE)), 5)
 
@@ -198,7 +203,7 @@ def _drawn(
     width: float,
     *,
     imbalance: float,
-    whose: Whose,
+    identity: Identity,
     quote: str | None,
 ) -> Footprint:
     colours = style.inside(ax)
@@ -221,54 +226,56 @@ def _drawn(
     levels.set_array(delta)
     ax.add_collection(levels, autolim=False)
 
-    across, _ = style.room(ax, width / np.ptp(ax.get_xlim()), 1.0)
-    thin = min(across / 40, 1.0)  # marks are thinner where intervals are narrow
+    column_width, _ = style.room(ax, width / np.ptp(ax.get_xlim()), 1.0)
+    line_scale = min(column_width / 40, 1.0)  # marks are thinner if intervals are narrow
     pocs = PolyCollection(
-        list(boxes[_largest(rows)]),
+        list(boxes[_is_poc(rows)]),
         facecolors="none",
         edgecolors=colours.poc,
-        linewidths=max(1.4 * thin, 0.6),
+        linewidths=max(1.4 * line_scale, 0.6),
         zorder=2.4,
         label="POC",
     )
     below, above = rows.other_side()
     mean_side_volume = rows.mean_side_volume()
-    bought = (rows.buy >= imbalance * below) & (rows.buy >= mean_side_volume) & (rows.buy > 0)
-    sold = (rows.sell >= imbalance * above) & (rows.sell >= mean_side_volume) & (rows.sell > 0)
-    inset = 0.02 * width
+    has_buy_imbalance = (rows.buy >= imbalance * below) & (rows.buy >= mean_side_volume) & (rows.buy > 0)
+    has_sell_imbalance = (rows.sell >= imbalance * above) & (rows.sell >= mean_side_volume) & (rows.sell > 0)
+    bar_inset = 0.02 * width  # distance of the bars from the edge of a rectangle
 
-    def bars(chosen: NDArray[np.bool_], x: NDArray[np.float64], colour: str, name: str) -> LineCollection:
-        ends = [np.stack([x[chosen], low[chosen] + share * height], axis=1) for share in (0.08, 0.92)]
+    def bars(mask: NDArray[np.bool_], x: NDArray[np.float64], colour: str, name: str) -> LineCollection:
+        ends = [np.stack([x[mask], low[mask] + share * height], axis=1) for share in (0.08, 0.92)]
         return LineCollection(
             list(np.stack(ends, axis=1)),
             colors=colour,
-            linewidths=max(2.6 * thin, 1.0),
+            linewidths=max(2.6 * line_scale, 1.0),
             capstyle="butt",
             zorder=2.3,
             label=f"{name} imbalance, {imbalance:g}×",
         )
 
-    buys = bars(bought, right_edge - inset, style.CYCLE[2], "Buy")
-    sells = bars(sold, left_edge + inset, style.CYCLE[3], "Sell")
+    buys = bars(has_buy_imbalance, right_edge - bar_inset, style.CYCLE[2], "Buy")
+    sells = bars(has_sell_imbalance, left_edge + bar_inset, style.CYCLE[3], "Sell")
     for marks in (pocs, buys, sells):
         ax.add_collection(marks, autolim=False)
     texts = _numbers(ax, rows, levels, height, width)
-    numbered = style.label("sold × bought", whose.amounts(quote)) if texts else ""
+    numbers_note = style.label("sold × bought", identity.amounts(quote)) if texts else ""
     unit = style.price_text(height, height)
-    style.title(ax, "Footprint", whose.title, numbered, f"rows of {unit} {whose.quote}")
-    style.colour_bar(ax, levels, "Delta", whose.amounts(quote, unit))
+    style.title(ax, "Footprint", identity.title, numbers_note, f"rows of {unit} {identity.quote}")
+    style.colour_bar(ax, levels, "Delta", identity.amounts(quote, unit))
     style.legend(ax, [pocs, *(marks for marks in (buys, sells) if len(marks.get_paths()))], place="above")
     return Footprint(ax, levels, texts, pocs, buys, sells, height, rows.sell, rows.buy)
 
 
-def _largest(rows: _PriceRows) -> NDArray[np.bool_]:
+def _is_poc(rows: _PriceRows) -> NDArray[np.bool_]:
     """Return whether each row is the point of control of its interval."""
     import polars as pl
 
     frame = pl.DataFrame({"timestamp": rows.time, "price": rows.row, "volume": rows.buy + rows.sell})
     pocs = profiles.point_of_control(frame, by="timestamp")
-    largest = dict(zip(pocs["timestamp"], pocs["poc"], strict=True))
-    return np.array([largest[time] == row for time, row in zip(rows.time.tolist(), rows.row, strict=True)])
+    poc_by_time = dict(zip(pocs["timestamp"], pocs["poc"], strict=True))
+    return np.array(
+        [poc_by_time[time] == row for time, row in zip(rows.time.tolist(), rows.row, strict=True)]
+    )
 
 
 def _numbers(
@@ -280,8 +287,10 @@ def _numbers(
         f"{short(sold, digits)} × {short(bought, digits)}"
         for sold, bought in zip(rows.sell, rows.buy, strict=True)
     ]
-    across, up = style.room(ax, BODY * width / np.ptp(ax.get_xlim()), height / np.ptp(ax.get_ylim()))
-    size = min(0.92 * across / (_LETTER * max(map(len, texts))), up / _LINE, _LARGEST)
+    box_width, box_height = style.room(
+        ax, BODY * width / np.ptp(ax.get_xlim()), height / np.ptp(ax.get_ylim())
+    )
+    size = min(0.92 * box_width / (_LETTER * max(map(len, texts))), box_height / _LINE, _LARGEST)
     if size < _SMALLEST:
         return ()
     colours: Any = levels.to_rgba(rows.buy - rows.sell)
@@ -303,7 +312,7 @@ def _numbers(
 
 
 def digits_of(volume: NDArray[np.float64]) -> int:
-    """Return how many decimals make a large volume two or three digits long."""
+    """Return the number of decimals with which a large volume of these has three digits; 0 from 100 on."""
     large = float(np.quantile(volume, 0.9)) or 1.0
     return int(np.clip(2 - np.floor(np.log10(large)), 0, 6)) if large < 100 else 0
 

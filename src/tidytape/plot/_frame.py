@@ -1,4 +1,4 @@
-"""How every picture reads a caller's frame: into memory, with its times as datetimes."""
+"""Reads the frame of a caller into memory, with its times as datetimes."""
 
 from __future__ import annotations
 
@@ -31,12 +31,10 @@ def missing(names: Iterable[str], available: Iterable[str]) -> MissingColumnErro
     """Return the error for missing columns; its hint is the call that returns a frame with them, if there is one."""
     names = tuple(names)
     call = next(filter(None, map(_CALLS.get, names)), None)
-    return MissingColumnError(
-        names, available=available, hint=f"{call} returns it" if call else None, has_nearest=call is None
-    )
+    return MissingColumnError(names, available=available, hint=f"{call} returns it" if call else None)
 
 
-def opened(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.DataFrame[Any]:
+def read_frame(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.DataFrame[Any]:
     """Return a frame in memory; raise if it is not a frame or lacks a column."""
     try:
         any_frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
@@ -53,8 +51,8 @@ def opened(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.Data
     return eager
 
 
-def timed(frame: nw.DataFrame[Any], parameter: str, name: str = "timestamp") -> nw.DataFrame[Any]:
-    """Return the frame with a time column, of datetimes or int64 nanoseconds, as datetimes; raise for other types."""
+def with_datetimes(frame: nw.DataFrame[Any], parameter: str, name: str = "timestamp") -> nw.DataFrame[Any]:
+    """Return the frame with a column as datetimes; raise unless it has datetimes or int64 nanoseconds."""
     dtype = frame.schema[name]
     if dtype == nw.Int64:
         return frame.with_columns(nw.col(name).cast(nw.Datetime("ns", "UTC")))

@@ -1,4 +1,4 @@
-"""Funding rates over time, of each market and of all by their open interest."""
+"""Funding rates of each market over time, and their mean weighted by open interest."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tidytape.analytics.funding import annualized
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import opened
+from tidytape.plot._frame import read_frame
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
 _DASHES = (0, (3, 2))
-_ALL = 1 - 1e-9  # a share from which on all open interest is covered, but for rounding
+_ALL = 1 - 1e-9  # from this coverage on all open interest counts as covered: the rest is rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ def funding(
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
-        Schema FUNDING_RATE_AGG of one interval. Uses ``timestamp`` [UTC], ``rate_close`` and, where it is there,
+        Schema FUNDING_RATE_AGG of one interval. Uses ``timestamp`` [UTC], ``rate_close`` and, if present,
         ``predicted_close`` [1 per funding interval].
     open_interest : frame of the same kind, key (exchange, raw_symbol, timestamp), any order; optional
-        Schema OPEN_INTEREST_AGG in USD, or in coin where all markets have one coin. With it the mean that
-        `tidytape.analytics.cross.oi_weighted` returns is drawn too, and the legend says which share of the open
-        interest it covers at least, if not all.
+        Schema OPEN_INTEREST_AGG in USD, or in coin if all markets have one coin. The picture then also shows the mean
+        that `tidytape.analytics.cross.oi_weighted` returns. If the mean does not always cover all open interest, the
+        legend says which share it covers at least.
     funding_interval : str or timedelta, optional
-        Time that all rates are of. Without it, what the frame's column ``funding_interval`` says [ns], and 8 hours
-        where there is no such column: the client brings rates to 8 hours unless it is told otherwise. The title says
-        which.
+        Interval that all rates refer to. By default the frame's column ``funding_interval`` says it [ns]; without the
+        column it is 8 hours, to which the client converts rates unless you ask for something else. The title says
+        which interval was used.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -70,13 +70,14 @@ def funding(
     Returns
     -------
     Funding
-        The artists. A frame without a rate says "no data".
+        The artists. For a frame without a rate the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``settled`` : dict of str to Line2D. By market, the settled rate as a line of steps. [% per year]
-        - ``predicted`` : dict of str to Line2D. By market, the predicted rate, of markets that have one. [% per year]
-        - ``means`` : dict of str to Line2D. The mean by open interest: one, or one per coin by its name. Empty without
-          open interest. [% per year]
+        - ``predicted`` : dict of str to Line2D. The same of the predicted rates, for markets that have them.
+          [% per year]
+        - ``means`` : dict of str to Line2D. The mean by open interest: one line, or one per coin with the coin as key.
+          Empty without open interest. [% per year]
 
     Raises
     ------
@@ -97,22 +98,22 @@ def funding(
     >>> drawn.ax.get_ylabel()
     'Funding rate [% per year]'
     """
-    funding_rates = opened(frame, "frame", ["timestamp", "rate_close"])
-    over = funding_interval
-    if over is None and "funding_interval" not in funding_rates.columns:
-        over = timedelta(milliseconds=DEFAULT_FUNDING_INTERVAL_MS)
-    rates = _annualized(funding_rates, over)
+    funding_rates = read_frame(frame, "frame", ["timestamp", "rate_close"])
+    rate_interval = funding_interval
+    if rate_interval is None and "funding_interval" not in funding_rates.columns:
+        rate_interval = timedelta(milliseconds=DEFAULT_FUNDING_INTERVAL_MS)
+    rates = _annualized(funding_rates, rate_interval)
     series = tracks(rates, "frame", ["settled"], optional=["predicted"])
-    means, least = (Tracks(series.shared, {}), None)
+    means, least_coverage = (Tracks(series.shared, {}), None)
     if open_interest is not None:
-        means, least = _means(rates, opened(open_interest, "open_interest"))
+        means, least_coverage = _means(rates, read_frame(open_interest, "open_interest"))
 
     ax = style.framed_axes(ax, 9, 4, timezone)
     style.y_label(ax, "Funding rate", "% per year", bins=7)
-    style.title(ax, "Funding", series.title(), _interval_text(over))
+    style.title(ax, "Funding", series.title(), _interval_text(rate_interval))
     drawn = Funding(ax, {}, {}, {})
-    for place, (label, track) in enumerate(series.by_label.items()):
-        look = style.look(ax, place)
+    for index, (label, track) in enumerate(series.by_label.items()):
+        look = style.look(ax, index)
         if np.isfinite(track.values["settled"]).any():
             (drawn.settled[label],) = ax.plot(
                 *track.steps("settled"),
@@ -124,7 +125,7 @@ def funding(
             )
             style.mark_end(drawn.settled[label])
         if np.isfinite(track.values["predicted"]).any():
-            # Not as steps: predicted rates change so often that steps would hide the settled rates.
+            # Predicted rates change so often that steps would hide the settled rates, so draw them without steps.
             look = {
                 "color": look["color"],
                 "linestyle": _DASHES,
@@ -146,25 +147,25 @@ def funding(
         return drawn
     ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
     set_window(ax, series)
-    _legend(drawn, least)
+    _legend(drawn, least_coverage)
     return drawn
 
 
-def _annualized(rates: nw.DataFrame[Any], over: str | timedelta | None) -> nw.DataFrame[Any]:
-    """Return the frame with ``settled`` and ``predicted`` in percent per year."""
+def _annualized(rates: nw.DataFrame[Any], rate_interval: str | timedelta | None) -> nw.DataFrame[Any]:
+    """Add ``settled`` and, if the frame has predicted rates, ``predicted``. [% per year]"""
     columns = {"settled": "rate_close", "predicted": "predicted_close"}
     for name, rate in columns.items():
         if rate in rates.columns:
             per_year = nw.from_native(
-                annualized(rates.to_native(), rate=rate, funding_interval=over), eager_only=True
+                annualized(rates.to_native(), rate=rate, funding_interval=rate_interval), eager_only=True
             )
-            # `annualized` keeps the rows and their order.
+            # The column fits the frame, because `annualized` keeps the rows and their order.
             rates = rates.with_columns((per_year.get_column("apr") * 100).alias(name))
     return rates
 
 
 def _means(rates: nw.DataFrame[Any], interest: nw.DataFrame[Any]) -> tuple[Tracks, float | None]:
-    """Return the means by open interest, and the least share of the open interest that they cover."""
+    """Return the means by open interest, and their lowest coverage: the share of open interest that has a rate."""
     units, coins = (
         interest.get_column(name).unique().drop_nulls().to_list() if name in interest.columns else []
         for name in ("amount_unit", "coin")
@@ -178,30 +179,34 @@ def _means(rates: nw.DataFrame[Any], interest: nw.DataFrame[Any]) -> tuple[Track
         )
     require_once(interest, "open_interest", ("exchange", "raw_symbol", "timestamp"))
     mean = cross.oi_weighted(rates.to_native(), interest.to_native(), rate="settled")
-    known = nw.from_native(mean, eager_only=True)
-    coverage = known.get_column("coverage").drop_nulls()
-    return tracks(known, "open_interest", ["settled"]), float(coverage.min()) if len(coverage) else None
+    means = nw.from_native(mean, eager_only=True)
+    coverage = means.get_column("coverage").drop_nulls()
+    return tracks(means, "open_interest", ["settled"]), float(coverage.min()) if len(coverage) else None
 
 
-def _interval_text(over: str | timedelta | None) -> str:
-    if over is None:
+def _interval_text(rate_interval: str | timedelta | None) -> str:
+    if rate_interval is None:
         return ""
-    if not isinstance(over, timedelta):
-        return f"from rates per {over}"
-    hours = over / timedelta(hours=1)
+    if not isinstance(rate_interval, timedelta):
+        return f"from rates per {rate_interval}"
+    hours = rate_interval / timedelta(hours=1)
     return f"from rates per {hours:g}h"
 
 
-def _legend(drawn: Funding, least: float | None) -> None:
+def _legend(drawn: Funding, least_coverage: float | None) -> None:
     ink = style.inside(drawn.ax).ink
     handles = style.from_above(
         drawn.settled.get(label, line) for label, line in {**drawn.predicted, **drawn.settled}.items()
     )
     if drawn.predicted and drawn.settled:
         handles.append(Line2D([], [], color=ink, linewidth=1.0, linestyle=_DASHES, label="predicted"))
-    covered = "" if least is None or least > _ALL else f",\n{_percent(least)} or more of it"
+    coverage_note = (
+        ""
+        if least_coverage is None or least_coverage > _ALL
+        else f",\n{_percent(least_coverage)} or more of it"
+    )
     for label, line in drawn.means.items():
-        line.set_label(f"mean by open interest{f' {label}' if label else ''}{covered}")
+        line.set_label(f"mean by open interest{f' {label}' if label else ''}{coverage_note}")
         handles.append(line)
     if len(handles) > 1:
         style.legend(drawn.ax, handles, place=legend_place(handles))

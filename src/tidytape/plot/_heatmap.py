@@ -20,7 +20,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
-    Whose,
+    Identity,
     block_of,
     dates_of,
     interval_named,
@@ -29,21 +29,21 @@ from tidytape.plot._series import (
     market_frame,
     nanoseconds,
     numbers,
-    of_another,
+    other_market_note,
     require_same,
     row_of,
     smallest_step,
 )
 from tidytape.times import SECOND
 
-_MOST_ROWS = 400  # as many as a screen can show; blocks are added up to get fewer
+_MOST_ROWS = 400  # a screen cannot show more, so levels are added up to fewer rows
 _MOST_COLUMNS = 50_000
-_MOST_CELLS = 2**25  # they take a quarter of a gibibyte
-_WEIGHT = 0.8  # share of the resting size that is shown, unless some of it is too far from the mid
-_LEAST_ROWS = 20  # levels from the mid that are not too far even if the mid hardly moves
+_MOST_CELLS = 2**25  # as float64 they take a quarter of a gibibyte
+_SHOWN_SHARE = 0.8  # share of the resting size that is in the picture, if it is near enough to the mid
+_LEAST_ROWS = 20  # levels on either side of the mid that are always near enough, even if the mid hardly moves
 _LARGEST = 110.0  # area of the largest dot of trades [pt²]
 _MOST_DOTS = 300
-_DOT_ROWS = 90  # rows of the picture in which trades are added up to dots
+_DOT_ROWS = 90  # trades are added up to dots in a grid with this many rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class BookHeatmap(OnePanel):
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The grid of a heatmap, and the cell of each value."""
+    """The grid of a heatmap, and the column and row of each value in it."""
 
     column: NDArray[np.int64]
     row: NDArray[np.int64]
@@ -78,10 +78,10 @@ class Cells:
         return np.linspace(*self.extent[:2], self.shape[1] + 1)
 
     def over_columns(self, time: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the value of each column from values at times [ns]; NaN for a column without one."""
-        by_column, place = np.full(self.shape[1], np.nan), (time - self.start) // self.width
-        inside = (place >= 0) & (place < by_column.size)
-        by_column[place[inside]] = values[inside]
+        """Return one value per column from values at times [ns]; NaN for a column without a value."""
+        by_column, column = np.full(self.shape[1], np.nan), (time - self.start) // self.width
+        is_inside = (column >= 0) & (column < by_column.size)
+        by_column[column[is_inside]] = values[is_inside]
         return by_column
 
 
@@ -89,7 +89,7 @@ class Cells:
 class _Books:
     """Sizes of books that can be drawn."""
 
-    whose: Whose
+    identity: Identity
     width: int  # length of the interval [ns]
     block: float  # height of a level; 0 if it is unknown
     time: NDArray[np.int64]  # [ns]
@@ -98,11 +98,11 @@ class _Books:
     size: NDArray[np.float64]
 
     def mids(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the times [ns] and the mid at each: between the middles of the best bid's and the best ask's block."""
-        times, place = np.unique(self.time, return_inverse=True)
+        """Return the times [ns], and the mid at each: halfway between the middles of the best bid and the best ask."""
+        times, time_index = np.unique(self.time, return_inverse=True)
         bid, ask = np.full(times.size, -np.inf), np.full(times.size, np.inf)
-        np.maximum.at(bid, place[self.is_bid], self.price[self.is_bid])
-        np.minimum.at(ask, place[~self.is_bid], self.price[~self.is_bid])
+        np.maximum.at(bid, time_index[self.is_bid], self.price[self.is_bid])
+        np.minimum.at(ask, time_index[~self.is_bid], self.price[~self.is_bid])
         mid = np.where(np.isfinite(bid) & np.isfinite(ask), (bid + ask) / 2 + self.block / 2, np.nan)
         return times, mid
 
@@ -120,27 +120,28 @@ def book_heatmap(
 ) -> BookHeatmap:
     """Draw the resting sizes of a book: bids in blues, asks in vermillions, stronger colours for larger sizes.
 
-    The scale of colours is logarithmic. A line is the mid, and dots are trades.
+    The scale of colours is logarithmic. A line shows the mid, and dots show trades.
 
     Parameters
     ----------
     frame : frame, n rows, key (timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
-        per coin], the low edge of its block, and ``size`` [as ``amount_unit`` says]. A book stands over the interval
-        from its ``timestamp`` on; a timestamp that is not there is a gap. Rows that lack a value, and sizes that are
-        not above 0, are not drawn.
+        per coin], the low edge of the level, and ``size`` [as ``amount_unit`` says]. A book is drawn over the interval
+        that starts at its ``timestamp``; a missing timestamp is a gap. Rows that lack a value, and sizes that are not
+        above 0, are not drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     block_size : float or Decimal, > 0, optional
-        Sizes are added up in rows of this height; without it in the blocks they came in, or several of them where
-        they would be more than 400 rows. [quote per coin]
+        Height of the rows in which sizes are added up. By default a row is one level, or several levels if there would
+        be more than 400 rows. [quote per coin]
     prices : (float, float), optional
-        Lowest and highest price to show. Without it the picture reaches so far from the mid, up and down, that four
-        fifths of the size are in it, but at most as far as the mid itself moved, or twenty levels. [quote per coin]
+        Lowest and highest price to show. By default the prices around the mid that hold four fifths of the size, but no
+        prices that are further from the mid than the mid itself moved, or than twenty levels if that is more.
+        [quote per coin]
     trades : frame, m rows, any order; optional
-        Trades to draw over it, of the same market: ``timestamp`` [UTC], ``side`` (BUY or SELL), ``price`` [quote per
-        coin] and ``amount`` [as ``amount_unit`` says]. Those of one column, side and neighbouring prices are one dot,
-        whose area is their amount; the 300 largest are drawn.
+        Trades of the same market, drawn over the book: ``timestamp`` [UTC], ``side`` (BUY or SELL), ``price`` [quote
+        per coin] and ``amount`` [as ``amount_unit`` says]. Trades of one column and side at neighbouring prices are one
+        dot, whose area shows their amount. Only the 300 largest dots are drawn.
     quote : str, optional
         Unit of the sizes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo
@@ -149,17 +150,17 @@ def book_heatmap(
     Returns
     -------
     BookHeatmap
-        The artists. Both sides share one scale, from the 20th percentile of the sizes shown to the 99.9th. A frame with
-        nothing to show says "no data".
+        The artists. Both sides share one scale, from the 20th percentile of the sizes shown to the 99.9th. For a frame
+        with nothing to show the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``bids``, ``asks`` : AxesImage or None. Size by price row, ascending, and time column; NaN where nothing
-          rests. None where there is no data.
-        - ``block_size`` : float or None. Height of a row drawn; None where there is no data. [quote per coin]
+          rests. None without data.
+        - ``block_size`` : float or None. Height of a drawn row; None without data. [quote per coin]
         - ``mid`` : StepPatch or None. Middle between the best bid and the best ask of each column; NaN where a side is
           empty. None where no column has both.
-        - ``buys``, ``sells`` : PathCollection or None. Trades as dots, by the side of the aggressor; None where there
-          are none.
+        - ``buys``, ``sells`` : PathCollection or None. Trades as dots, by the side of the aggressor; None without
+          trades of that side.
         - ``bought``, ``sold`` : ndarray or None. Amount of each dot. [as ``amount_unit`` of the trades says]
 
     Raises
@@ -167,7 +168,7 @@ def book_heatmap(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several markets or a row twice, its timestamps are no datetimes or too uneven for columns of
+        If the frame holds several markets or a row twice, its timestamps are not datetimes or too uneven for columns of
         one width, or an argument is not as listed.
 
     Examples
@@ -186,27 +187,29 @@ def book_heatmap(
     require_height("block_size", block_size)
     require_prices(prices)
     books = _read(frame)
-    dots = None if trades is None else _trades(trades, books.whose)
+    dots = None if trades is None else _trades(trades, books.identity)
     if prices is None:
         prices = _prices(books)
-    shown = (books.price >= prices[0]) & (books.price <= prices[1])
-    price, size = books.price[shown], books.size[shown]
-    cells = cells_of(books.time[shown], books.width, price, None if block_size is None else float(block_size))
+    is_shown = (books.price >= prices[0]) & (books.price <= prices[1])
+    price, size = books.price[is_shown], books.size[is_shown]
+    cells = cells_of(
+        books.time[is_shown], books.width, price, None if block_size is None else float(block_size)
+    )
     ax = style.framed_axes(ax, 12, 6, timezone)
-    style.price_axis(ax.yaxis, books.whose.price_unit)
-    another = of_another("trades", dots.whose, books.whose) if dots else ""
-    style.title(ax, "Order book", books.whose.title, another)
+    style.price_axis(ax.yaxis, books.identity.price_unit)
+    other_market = other_market_note("trades", dots.identity, books.identity) if dots else ""
+    style.title(ax, "Order book", books.identity.title, other_market)
     if cells is None:
         style.no_data(ax)
         return BookHeatmap(ax, None, None, None)
 
-    colours, is_bid = style.inside(ax), books.is_bid[shown]
+    colours, is_bid = style.inside(ax), books.is_bid[is_shown]
     norm = scale_of(size)
     bids = draw_cells(ax, cells, size, is_bid, norm=norm, colours=style.shades(ax, colours.up))
     asks = draw_cells(ax, cells, size, ~is_bid, norm=norm, colours=style.shades(ax, colours.down))
     ax.grid(visible=False)
     ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
-    unit = books.whose.amounts(quote, style.price_text(cells.height, cells.height))
+    unit = books.identity.amounts(quote, style.price_text(cells.height, cells.height))
     style.colour_bar(ax, bids, "Bids", unit, part=(0, 2))
     style.colour_bar(ax, asks, "Asks", unit, part=(1, 2))
     mid = draw_price(ax, cells.edges, cells.over_columns(*books.mids()), "Mid")
@@ -232,47 +235,47 @@ def require_prices(prices: tuple[float, float] | None) -> None:
 
 def _read(frame: IntoFrame) -> _Books:
     columns = ("timestamp", "side", "price", "size")
-    rows, whose = market_frame(frame, "frame", columns, key=columns[:3])
+    rows, identity = market_frame(frame, "frame", columns, key=columns[:3])
     rows, time = nanoseconds(rows, "frame")
     values = numbers(rows, "frame", ("price", "size"))
     price, size = values["price"], values["size"]
     is_bid = is_side(rows, "frame", BookSide.BID)
-    known = np.isfinite(price) & np.isfinite(size) & (size > 0)
+    is_known = np.isfinite(price) & np.isfinite(size) & (size > 0)
     return _Books(
-        whose,
-        width_of(whose, time),
+        identity,
+        width_of(identity, time),
         block_of(rows) or 0.0,
-        time[known],
-        is_bid[known],
-        price[known],
-        size[known],
+        time[is_known],
+        is_bid[is_known],
+        price[is_known],
+        size[is_known],
     )
 
 
-def width_of(whose: Whose, time: NDArray[np.int64]) -> int:
-    """Return the length of the interval, as the frame says or as its times show. [ns]"""
-    interval, steps = interval_named(whose.interval), np.diff(np.unique(time))
+def width_of(identity: Identity, time: NDArray[np.int64]) -> int:
+    """Return the length of the interval, as the frame says it, or else the smallest step between its times. [ns]"""
+    interval, steps = interval_named(identity.interval), np.diff(np.unique(time))
     if interval is None and steps.size:
         return int(steps.min())
     return (interval or Interval.MINUTE).seconds * SECOND
 
 
 def _prices(books: _Books) -> tuple[float, float]:
-    """Return the lowest and the highest price to show: around the mid, as far as most of the size lies."""
+    """Return the lowest and the highest price to show, between which most of the size rests."""
     if not books.price.size:
         return -np.inf, np.inf
     times, mid = books.mids()
     if np.isfinite(mid).any():
-        around = mid[np.searchsorted(times, books.time)]
+        centre = mid[np.searchsorted(times, books.time)]
     else:
-        # Only one side has sizes: show them around its best price.
+        # No book has both sides: take the best price for the mid.
         best = (books.price.max() if books.is_bid.all() else books.price.min()) + books.block / 2
-        mid, around = np.array([best]), np.full(books.time.size, best)
-    distance = np.abs(books.price + books.block / 2 - around)
-    known = np.isfinite(distance)
-    order = np.argsort(distance[known])
-    weight = np.cumsum(books.size[known][order])
-    reach = distance[known][order][np.searchsorted(weight, _WEIGHT * weight[-1])]
+        mid, centre = np.array([best]), np.full(books.time.size, best)
+    distance = np.abs(books.price + books.block / 2 - centre)
+    is_known = np.isfinite(distance)
+    order = np.argsort(distance[is_known])
+    cumulative = np.cumsum(books.size[is_known][order])
+    reach = distance[is_known][order][np.searchsorted(cumulative, _SHOWN_SHARE * cumulative[-1])]
     low, high = float(np.nanmin(mid)), float(np.nanmax(mid))
     step = books.block or smallest_step(np.unique(books.price))
     # Add one level, so that the outermost level is shown in full.
@@ -283,7 +286,7 @@ def _prices(books: _Books) -> tuple[float, float]:
 def draw_price(
     ax: Axes, edges: NDArray[np.float64], values: NDArray[np.float64], name: str, *, colour: str = ""
 ) -> StepPatch | None:
-    """Draw a price over colours; draw nothing if no value is known."""
+    """Draw a price as a line over a heatmap; draw nothing if no value is known."""
     if not np.isfinite(values).any():
         return None
     return ax.stairs(
@@ -307,10 +310,10 @@ def cells_of(
     step: float = 0.0,
     most: int = _MOST_ROWS,
 ) -> Cells | None:
-    """Return the cell of each value by index arithmetic; None if there are no values.
+    """Return the cell of each value; None if there are no values.
 
-    Without ``block_size`` rows are ``step`` high, or as high as prices are apart, or several times that where they
-    would be more than ``most``.
+    Without ``block_size`` a row is as high as ``step``, or as the smallest difference between prices if ``step`` is 0,
+    or a multiple of it, so that there are at most ``most`` rows.
     """
     if not time.size:
         return None
@@ -352,7 +355,7 @@ def cells_of(
 
 def scale_of(values: NDArray[np.float64]) -> LogNorm:
     """Return a logarithmic scale of colours that a few tiny or huge values do not stretch."""
-    # Cells are float32, where smaller values become 0.
+    # The cells of an image are float32: values below its smallest number become 0, which has no logarithm.
     low, high = np.maximum(np.quantile(values, [0.2, 0.999]), np.finfo(np.float32).tiny)
     return LogNorm(low, max(high, low * 1.01))
 
@@ -361,14 +364,14 @@ def draw_cells(
     ax: Axes,
     cells: Cells,
     values: NDArray[np.float64],
-    chosen: NDArray[np.bool_],
+    mask: NDArray[np.bool_],
     *,
     norm: LogNorm,
     colours: Colormap,
 ) -> AxesImage:
-    """Draw the sums of the chosen values as colours."""
+    """Draw as colours the sum of the values of each cell, only of values whose ``mask`` is true."""
     return ax.imshow(
-        _matrix(cells, chosen, values),
+        _matrix(cells, mask, values),
         cmap=colours,
         norm=norm,
         origin="lower",
@@ -379,11 +382,11 @@ def draw_cells(
     )
 
 
-def _matrix(cells: Cells, chosen: NDArray[np.bool_], size: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the sums of the chosen sizes, price by time; NaN for a cell without a size."""
+def _matrix(cells: Cells, mask: NDArray[np.bool_], size: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the sum of the sizes in the mask, by price row and time column; NaN for a cell without a size."""
     rows, columns = cells.shape
-    flat = cells.row[chosen] * columns + cells.column[chosen]
-    sums = np.bincount(flat, size[chosen], minlength=rows * columns).astype(np.float32)
+    cell_index = cells.row[mask] * columns + cells.column[mask]
+    sums = np.bincount(cell_index, size[mask], minlength=rows * columns).astype(np.float32)
     sums[sums == 0] = np.nan
     return sums.reshape(rows, columns)
 
@@ -392,62 +395,66 @@ def _matrix(cells: Cells, chosen: NDArray[np.bool_], size: NDArray[np.float64]) 
 class _Trades:
     """Trades that can be drawn."""
 
-    whose: Whose
+    identity: Identity
     time: NDArray[np.int64]  # [ns]
     is_buy: NDArray[np.bool_]
     price: NDArray[np.float64]
     amount: NDArray[np.float64]
 
 
-def _trades(frame: IntoFrame, book: Whose) -> _Trades:
-    rows, whose = market_frame(frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",))
-    require_same("normalized_symbol", "trades", whose, book, "the book")
+def _trades(frame: IntoFrame, book: Identity) -> _Trades:
+    rows, identity = market_frame(
+        frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",)
+    )
+    require_same("normalized_symbol", "trades", identity, book, "the book")
     rows, time = nanoseconds(rows, "trades")
     values = numbers(rows, "trades", ("price", "amount"))
     is_buy = is_side(rows, "trades", Side.BUY)
-    known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)
-    return _Trades(whose, time[known], is_buy[known], values["price"][known], values["amount"][known])
+    is_known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)
+    return _Trades(
+        identity, time[is_known], is_buy[is_known], values["price"][is_known], values["amount"][is_known]
+    )
 
 
 _Dots = tuple[PathCollection | None, NDArray[np.float64] | None]
 
 
 def _draw_trades(ax: Axes, cells: Cells, trades: _Trades, quote: str | None) -> tuple[_Dots, _Dots]:
-    """Draw a dot per column, side and some rows, at the mean time and price of its trades; buys, then sells."""
+    """Draw one dot per column, row of `_DOT_ROWS` and side, at the mean time and price of its trades; buys first."""
     low, high = cells.extent[2:]
     column = (trades.time - cells.start) // cells.width
     row = np.floor((trades.price - low) / (high - low) * _DOT_ROWS).astype(np.int64)
-    inside = (column >= 0) & (column < cells.shape[1]) & (row >= 0) & (row < _DOT_ROWS)
+    is_inside = (column >= 0) & (column < cells.shape[1]) & (row >= 0) & (row < _DOT_ROWS)
     dates = dates_of(trades.time)
     dots = {}
-    for side, chosen in ((Side.BUY, trades.is_buy), (Side.SELL, ~trades.is_buy)):
-        in_view = inside & chosen
-        _, place = np.unique(column[in_view] * _DOT_ROWS + row[in_view], return_inverse=True)
-        amount = np.bincount(place, trades.amount[in_view])
+    for side, is_on_side in ((Side.BUY, trades.is_buy), (Side.SELL, ~trades.is_buy)):
+        is_drawn = is_inside & is_on_side
+        _, dot_index = np.unique(column[is_drawn] * _DOT_ROWS + row[is_drawn], return_inverse=True)
+        amount = np.bincount(dot_index, trades.amount[is_drawn])
         time, price = (
-            np.bincount(place, trades.amount[in_view] * values[in_view]) / amount
+            np.bincount(dot_index, trades.amount[is_drawn] * values[is_drawn]) / amount
             for values in (dates, trades.price)
         )
         dots[side] = time, price, amount
-    every = np.sort(np.concatenate([amount for *_, amount in dots.values()]))[-_MOST_DOTS:]
-    unit = trades.whose.amounts(quote)
+    largest = np.sort(np.concatenate([amount for *_, amount in dots.values()]))[-_MOST_DOTS:]  # of both sides
+    unit = trades.identity.amounts(quote)
 
     def draw(side: Side, colour: str) -> _Dots:
         time, price, amount = dots[side]
-        is_large = amount >= every[0] if every.size else amount > 0
+        is_large = amount >= largest[0] if largest.size else amount > 0
         if not is_large.any():
             return None, None
-        most = f"{side.value.title()}s, up to {style.rounded(amount.max())} {unit}".rstrip()
+        label = f"{side.value.title()}s, up to {style.rounded(amount.max())} {unit}".rstrip()
         drawn = ax.scatter(
             time[is_large],
             price[is_large],
-            s=_LARGEST * amount[is_large] / every[-1],
+            s=_LARGEST * amount[is_large] / largest[-1],
             color=colour,
             edgecolors=[style.face(ax)],
             linewidths=0.5,
             alpha=0.85,
             zorder=2.7,
-            label=most,
+            label=label,
         )
         return drawn, amount[is_large].astype(np.float64)
 

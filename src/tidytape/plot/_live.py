@@ -41,35 +41,34 @@ def live(
 ) -> Axes:
     """Draw a live frame as it grows, until its stream ends, ``until`` returns true, or Ctrl-C.
 
-    In a notebook the picture below the cell is replaced, with no widget; with a window its contents are. Ctrl-C, or
-    the stop button of the notebook, ends the drawing and not the stream.
+    A notebook replaces the picture below the cell, without a widget; a window replaces its contents. Ctrl-C, or the
+    stop button of the notebook, ends the drawing but not the stream.
 
     Parameters
     ----------
     source : Live
         What ``client.live`` returns, of one data type.
     draw : callable, optional
-        Is called with the frame and ``ax=``, as the functions of this module are. If left out `candles`,
-        `volume_profile`, `market_profile`, `liquidations`, `liquidation_heatmap` or `book_heatmap`, where the data type
-        is one of theirs.
+        Called with the frame and ``ax=``, like the functions of this module. By default the function for the data type:
+        `candles`, `volume_profile`, `market_profile`, `liquidations`, `liquidation_heatmap` or `book_heatmap`.
     every : float
         Time between two pictures; without a new batch there is no new picture. [s]
     until : callable, optional
-        Is asked before each picture whether it is the last one.
+        Called before each picture; if it returns true, that picture is the last one.
     ax : matplotlib Axes, optional
-        Where to draw; what is on it is removed. A new figure if left out.
+        Where to draw; their contents are removed. By default the axes of a new figure.
 
     Returns
     -------
     matplotlib Axes
-        With the last picture.
+        The axes, with the last picture.
 
     Raises
     ------
     QueryError
-        If ``draw`` is left out and there is none for the data type.
+        If ``draw`` is left out and no function of this module draws the data type.
     TidytapeError
-        What ended the stream, if that was an error.
+        The error that ended the stream, if an error ended it.
 
     Examples
     --------
@@ -86,13 +85,14 @@ def live(
     if not every > 0:
         raise QueryError("every", got=every, expected="a number of seconds above 0")
     ax = one_axes(ax, 10, 5)
-    screen, drawn = _Screen(ax), -1
+    screen, drawn_batches = _Screen(ax), -1
     try:
         while True:
-            # Ask before the frame is read, which may grow meanwhile: so the last picture has all rows.
+            # Check for the end before reading the frame, which may still grow in between: the last picture has all
+            # rows.
             is_last = not source.is_running or (until is not None and until())
-            if source.batches != drawn:
-                drawn = source.batches
+            if source.batches != drawn_batches:
+                drawn_batches = source.batches
                 screen.draw(source.frame, draw)
             if source.error is not None:
                 raise source.error
@@ -118,19 +118,20 @@ class _Screen:
 
     def __init__(self, ax: Axes) -> None:
         self._ax, self._figure = ax, ax.figure
-        self._others = list(self._figure.axes)
+        self._first_axes = list(self._figure.axes)
         self._is_inline = "inline" in mpl.get_backend().lower()
-        self._shown: Any = None
+        # To the picture of a notebook, or to the manager of a window, once it is shown.
+        self._handle: Any = None
 
     def draw(self, frame: Any, draw: Callable[..., object]) -> None:
         for axes in self._figure.axes:
-            if axes not in self._others:  # e.g. a colour bar of the last picture
+            if axes not in self._first_axes:  # e.g. a second price axis of the last picture
                 axes.remove()
         self._ax.clear()
         if len(frame):
             draw(frame, ax=self._ax)
         else:
-            # `no_data` would hide the ticks for good, and later pictures need them.
+            # Not `style.no_data`: it would hide the ticks for good, and later pictures need them.
             self._ax.set_axis_off()
             colour = inside(self._ax).ink
             self._ax.text(0.5, 0.5, "no data yet", transform=self._ax.transAxes, ha="center", color=colour)
@@ -141,19 +142,19 @@ class _Screen:
         if self._is_inline:
             from IPython.display import display
 
-            if self._shown is None:
-                self._shown = display(self._figure, display_id=True)  # type: ignore[no-untyped-call]
+            if self._handle is None:
+                self._handle = display(self._figure, display_id=True)  # type: ignore[no-untyped-call]
             else:
-                self._shown.update(self._figure)
+                self._handle.update(self._figure)
             return
         canvas.draw_idle()
-        if self._shown is None and getattr(type(canvas), "required_interactive_framework", None):
-            self._shown = canvas.manager
-            if self._shown is not None:
-                self._shown.show()
+        if self._handle is None and getattr(type(canvas), "required_interactive_framework", None):
+            self._handle = canvas.manager
+            if self._handle is not None:
+                self._handle.show()
 
     def close(self) -> None:
-        """Keep the notebook from showing the last picture once more."""
+        """Close the figure, so that the notebook does not show the last picture a second time."""
         if self._is_inline:
             import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-"""Market profiles: the prices that each half hour of a session touched, sessions side by side."""
+"""Market profiles: the prices that each time block of a session touched, sessions side by side."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tidytape.analytics import profile as profiles
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
 from tidytape.errors import QueryError
 from tidytape.plot import _style as looks
-from tidytape.plot._candles import padded
-from tidytape.plot._frame import missing, opened, timed
+from tidytape.plot._candles import padded_limits
+from tidytape.plot._frame import missing, read_frame, with_datetimes
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
     FROM_CANDLES,
-    Whose,
+    Identity,
     block_of,
     interval_named,
     is_from_candles,
@@ -41,14 +41,12 @@ from tidytape.plot._series import (
 )
 from tidytape.times import DAY, MINUTE, SECOND
 
-_ROWS = {"blocks": 120, "letters": 36}  # largest number of rows that a screen shows, by style
-LEFT, _WIDEST = (
-    0.045,
-    0.88,
-)  # where rows of a session begin, and how long the longest is: shares of the session
+_MOST_ROWS = {"blocks": 120, "letters": 36}  # price rows that a screen can show, by style
+LEFT = 0.045  # where the rows of a session begin, as a share of its time
+_WIDEST = 0.88  # length of the longest row as a share of the time of its session
 _LETTERS = ascii_uppercase + ascii_letters[:26]
-_READABLE = 4.0  # smallest size of letters [pt]
-_WIDTH = 0.61  # width of a letter of the monospaced font as a share of its size
+_SMALLEST = 4.0  # smallest font size of letters [pt]
+_LETTER_WIDTH = 0.61  # width of a letter of the monospaced font as a share of its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +66,28 @@ class MarketProfile(OnePanel):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session: its start and end, and the time blocks that touched each row, both in order."""
+    """One session: its start and end, and the time blocks that touched each price row, rows and blocks in order."""
 
     start: float  # [matplotlib dates, d]
     end: float
-    touches: dict[int, list[int]]  # row to time blocks
+    touches: dict[int, list[int]]  # by number of the row, the ids of time blocks
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Sessions that can be drawn, in order of time, with their value areas, balances and single prints."""
+    """Sessions that can be drawn, in order of time, with their value areas, initial balances and single prints."""
 
-    whose: Whose
+    identity: Identity
     minutes: int  # length of a time block
-    height: float
+    height: float  # of a row [quote per coin]
     sessions: list[Session]
     prices: Any  # polars frame, one row per session
     prints: Any  # polars frame, one row per run of single prints
     from_candles: bool
 
     @property
-    def most(self) -> int:
-        """How many time blocks the longest row has."""
+    def most_blocks(self) -> int:
+        """The number of time blocks of the longest row."""
         return max(len(blocks) for session in self.sessions for blocks in session.touches.values())
 
 
@@ -108,44 +106,45 @@ def market_profile(
 ) -> MarketProfile:
     """Draw market profiles (TPO), sessions side by side: the time blocks that touched each price.
 
-    Each session stands over its time. Its rows grow from the left, one block or letter per time block that touched
-    the price; the rows of all sessions have one scale. Marked are the value area, the point of control (POC), the
-    initial balance of the first hour as a bar at the left, and single prints. The POC goes on to the right until the
-    price comes back to it; one that is still naked goes on to the end, with its price.
+    Each session is drawn over its time. Its rows grow from the left, one block or letter per time block that touched
+    the price; the rows of all sessions have one scale. The picture marks the value area, the point of control (POC),
+    the initial balance of the first hour as a bar at the left, and single prints. The line of a POC goes on to the
+    right until the price comes back to it; a naked POC, to which the price never came back, goes on to the end and is
+    labelled with its price.
 
     Parameters
     ----------
     levels : frame, n rows, one per (timestamp, price), or per (timestamp, block_id, price), any order
         Schema TPO_AGG of one market, or touches of `tidytape.aggregate.tpo_touches`. Uses ``timestamp`` [UTC], the
         start of the session, ``price`` [quote per coin], ``block_ids`` or ``block_id``, which count from 0 at the
-        session's start; and ``period_end``, ``block_size_minutes`` and ``block_size``, where it has them.
+        session's start; and, if present, ``period_end``, ``block_size_minutes`` and ``block_size``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     style : {"blocks", "letters"}
-        Blocks are coloured by the time of day. Letters are those of the time blocks, A to Z, then a to z; where they
-        would be smaller than 4 points, blocks are drawn.
+        Blocks are coloured by the time since the start of the session. Letters name the time blocks, A to Z, then a to
+        z; if they would be smaller than 4 points, blocks are drawn instead.
     share, rule, tie, stop
-        As in `tidytape.analytics.profile.value_area`, of the number of time blocks.
+        As in `tidytape.analytics.profile.value_area`, applied to the number of time blocks.
     row_size : float or Decimal, > 0, optional
-        Height of a row, a multiple of ``block_size``; without it the levels as given, or several of them where they
-        are too many to see. The title says it. What is marked is that of these rows. [quote per coin]
+        Height of a row, a multiple of ``block_size``. By default a row is one level, or several levels if there are too
+        many to see. The title says the height. All marks are computed from these rows. [quote per coin]
     timezone : str or tzinfo
         Zone of the time axis.
 
     Returns
     -------
     MarketProfile
-        The artists and the prices. A frame without touches says "no data". A collection has one line or rectangle per
-        session, in order of time, unless its entry says otherwise.
+        The artists and the prices. For a frame without touches the picture says "no data". A collection has one line or
+        rectangle per session, in order of time, unless its entry says otherwise.
 
         - ``ax`` : Axes. The axes drawn on.
-        - ``blocks`` : PolyCollection or None. One rectangle per touch, its value the time of the time block in its
-          session [h]; None if letters were drawn.
+        - ``blocks`` : PolyCollection or None. One rectangle per touch; its value is the time from the start of the
+          session to the time block [h]. None if letters were drawn.
         - ``letters`` : tuple of Text. One text per row that was touched; empty if blocks were drawn.
         - ``value_areas`` : PolyCollection. From VAL to the upper edge of VAH.
         - ``pocs`` : LineCollection. Points of control, across their sessions.
-        - ``later_pocs`` : LineCollection. The same from the end of the session until the price came back; those that
-          are naked end with the axes.
+        - ``later_pocs`` : LineCollection. Points of control from the end of their session until the price came back to
+          them; the lines of naked ones end at the right edge of the axes.
         - ``initial_balances`` : LineCollection. Range of the first hour, left of the rows.
         - ``single_prints`` : PolyCollection. One rectangle per run of rows that a single time block touched, inside the
           session's range.
@@ -180,13 +179,13 @@ def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -
     """Draw market profiles that `sessions_of` returned."""
     looks.frame_axes(ax, timezone)
     ax.grid(visible=False, axis="x")
-    looks.price_axis(ax.yaxis, tpo.whose.price_unit)
+    looks.price_axis(ax.yaxis, tpo.identity.price_unit)
     looks.title(ax, "Market profile", _title(tpo))
     if tpo.sessions:
         first, last = tpo.sessions[0].start, tpo.sessions[-1].end
         looks.show_times(ax, first, last, right=0.012 * (last - first))
         rows = [row for session in tpo.sessions for row in session.touches]
-        ax.set_ylim(*padded(min(rows) * tpo.height, (max(rows) + 1) * tpo.height))
+        ax.set_ylim(*padded_limits(min(rows) * tpo.height, (max(rows) + 1) * tpo.height))
     else:
         looks.no_data(ax)
     return _drawn(ax, tpo, style)
@@ -194,30 +193,29 @@ def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -
 
 def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
     colours = looks.inside(ax)
-    prices, prints = tpo.prices, tpo.prints
-    spans = {session.start: session for session in tpo.sessions}
-    session_rows = [(_session_of(spans, row), row) for row in prices.iter_rows(named=True)]
+    session_by_start = {session.start: session for session in tpo.sessions}
+    session_rows = [(_session_of(session_by_start, row), row) for row in tpo.prices.iter_rows(named=True)]
 
     value_areas = PolyCollection(
         [_box(s.start, s.end, row["val"], row["vah"] + tpo.height) for s, row in session_rows],
         facecolors=colours.value_area,
         edgecolors="none",
         zorder=0.4,
-        label=f"Value area, {prices['share'][0]:.0%}" if len(prices) else "Value area",
+        label=f"Value area, {tpo.prices['share'][0]:.0%}" if len(tpo.prices) else "Value area",
     )
-    middle = tpo.height / 2
+    half_row = tpo.height / 2
     pocs = LineCollection(
-        [[(s.start, row["poc"] + middle), (s.end, row["poc"] + middle)] for s, row in session_rows],
+        [[(s.start, row["poc"] + half_row), (s.end, row["poc"] + half_row)] for s, row in session_rows],
         colors=colours.poc,
         linewidths=1.4,
         zorder=2.4,
         label="POC",
     )
     right = ax.get_xlim()[1]
-    ends = [right if row["is_naked"] else _touched(tpo, row) for _, row in session_rows]
-    later = LineCollection(
+    ends = [right if row["is_naked"] else _time_of_return(tpo, row) for _, row in session_rows]
+    later_pocs = LineCollection(
         [
-            [(s.end, row["poc"] + middle), (end, row["poc"] + middle)]
+            [(s.end, row["poc"] + half_row), (end, row["poc"] + half_row)]
             for (s, row), end in zip(session_rows, ends, strict=True)
         ],
         colors=colours.poc,
@@ -243,8 +241,8 @@ def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
     )
     singles = PolyCollection(
         [
-            _box((s := _session_of(spans, row)).start, s.end, row["low"], row["high"] + tpo.height)
-            for row in prints.iter_rows(named=True)
+            _box((s := _session_of(session_by_start, row)).start, s.end, row["low"], row["high"] + tpo.height)
+            for row in tpo.prints.iter_rows(named=True)
         ],
         facecolors=(*looks.rgb(looks.CYCLE[5]), 0.22),
         edgecolors=looks.CYCLE[5],
@@ -253,7 +251,7 @@ def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
         label="Single prints",
     )
     naked = tuple(row["poc"] for _, row in session_rows if row["is_naked"])
-    marks = (value_areas, pocs, later, balances, singles)
+    marks = (value_areas, pocs, later_pocs, balances, singles)
     blocks: PolyCollection | None = None
     letters: tuple[Text, ...] = ()
     if tpo.sessions:
@@ -262,7 +260,7 @@ def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
         letters = _letters(ax, tpo) if style == "letters" else ()
         blocks = None if letters else _blocks(ax, tpo)
         _price_texts(ax, naked, tpo.height)
-        scale = "letters of" if letters else f"longest row: {tpo.most} ×"
+        scale = "letters of" if letters else f"longest row: {tpo.most_blocks} ×"
         ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} {tpo.minutes} min")
         looks.legend(ax, [mark for mark in marks if len(mark.get_paths())], place="above")
     return MarketProfile(
@@ -271,7 +269,7 @@ def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
         letters,
         value_areas,
         pocs,
-        later,
+        later_pocs,
         balances,
         singles,
         naked,
@@ -285,13 +283,13 @@ def _blocks(ax: Axes, tpo: Sessions) -> PolyCollection:
     boxes, hours = [], []
     for session in tpo.sessions:
         left_edge = session.start + LEFT * (session.end - session.start)
-        for row, ids in session.touches.items():
+        for row, block_ids in session.touches.items():
             low = row * tpo.height
             boxes += [
-                _box(left_edge + place * unit, left_edge + (place + 1) * unit, low, low + tpo.height)
-                for place in range(len(ids))
+                _box(left_edge + index * unit, left_edge + (index + 1) * unit, low, low + tpo.height)
+                for index in range(len(block_ids))
             ]
-            hours += [block * tpo.minutes / 60 for block in ids]
+            hours += [block * tpo.minutes / 60 for block in block_ids]
     width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
     blocks = PolyCollection(
         boxes,
@@ -309,32 +307,31 @@ def _blocks(ax: Axes, tpo: Sessions) -> PolyCollection:
 
 
 def _letters(ax: Axes, tpo: Sessions) -> tuple[Text, ...]:
-    """Draw a text per row, if there is room for letters."""
+    """Draw the letters of each row as one text; draw nothing if there is no room for them."""
     width, height = looks.room(ax, unit_of(tpo) / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
-    size = min(0.95 * height, width / _WIDTH, 10.0)
-    if size < _READABLE:
+    size = min(0.95 * height, width / _LETTER_WIDTH, 10.0)
+    if size < _SMALLEST:
         return ()
     colours = looks.inside(ax)
     texts = []
-    for session, row in zip(tpo.sessions, tpo.prices.iter_rows(named=True), strict=True):
+    for session, prices in zip(tpo.sessions, tpo.prices.iter_rows(named=True), strict=True):
         left_edge = session.start + LEFT * (session.end - session.start)
-        for place, ids in session.touches.items():
-            price = place * tpo.height
-            in_area = row["val"] - tpo.height / 2 < price < row["vah"] + tpo.height / 2
-            is_poc = abs(price - row["poc"]) < tpo.height / 2
+        for row, block_ids in session.touches.items():
+            price = row * tpo.height
+            is_in_area = prices["val"] - tpo.height / 2 < price < prices["vah"] + tpo.height / 2
+            is_poc = abs(price - prices["poc"]) < tpo.height / 2
             texts.append(
                 ax.text(
                     left_edge,
                     price + tpo.height / 2,
-                    "".join(letter_of(block) for block in ids),
+                    "".join(letter_of(block) for block in block_ids),
                     family="monospace",
                     size=size,
                     va="center_baseline",
-                    color=colours.poc if is_poc else colours.ink if in_area else colours.flat,
+                    color=colours.poc if is_poc else colours.ink if is_in_area else colours.flat,
                     weight="bold" if is_poc else "normal",
-                    path_effects=looks.halo(ax)
-                    if is_poc
-                    else None,  # the line of the POC runs behind the letters
+                    # The line of the POC runs behind the letters.
+                    path_effects=looks.halo(ax) if is_poc else None,
                     clip_on=True,
                     zorder=2.5,
                 )
@@ -366,16 +363,16 @@ def letter_of(block: int) -> str:
 
 
 def unit_of(tpo: Sessions) -> float:
-    """Return how wide one time block is drawn. [d]"""
-    return float(_WIDEST * min(session.end - session.start for session in tpo.sessions) / tpo.most)
+    """Return the drawn width of one time block. [d]"""
+    return float(_WIDEST * min(session.end - session.start for session in tpo.sessions) / tpo.most_blocks)
 
 
-def _touched(tpo: Sessions, row: dict[str, Any]) -> float:
+def _time_of_return(tpo: Sessions, row: dict[str, Any]) -> float:
     """Return when the price came back to a point of control: the start of the first time block that touched it."""
     start = _date(row["touched_at"])
     session = next(session for session in tpo.sessions if np.isclose(session.start, start, rtol=0, atol=1e-9))
-    ids = session.touches.get(round(row["poc"] / tpo.height), [0])
-    return start + ids[0] * tpo.minutes * MINUTE / DAY
+    block_ids = session.touches.get(round(row["poc"] / tpo.height), [0])
+    return start + block_ids[0] * tpo.minutes * MINUTE / DAY
 
 
 def _session_of(spans: dict[float, Session], row: dict[str, Any]) -> Session:
@@ -383,7 +380,7 @@ def _session_of(spans: dict[float, Session], row: dict[str, Any]) -> Session:
 
 
 def _date(time: int) -> float:
-    """Return a time in nanoseconds as a date of matplotlib. [d]"""
+    """Return a time in nanoseconds as a matplotlib date. [d]"""
     return float(date2num(np.datetime64(time, "ns")))  # type: ignore[no-untyped-call]
 
 
@@ -392,7 +389,7 @@ def _box(start: float, end: float, low: float, high: float) -> list[tuple[float,
 
 
 def _title(tpo: Sessions) -> str:
-    name = tpo.whose.name
+    name = tpo.identity.name
     if not tpo.sessions:
         return name
     lengths = {round((session.end - session.start) * 24, 6) for session in tpo.sessions}
@@ -400,31 +397,32 @@ def _title(tpo: Sessions) -> str:
     length = "" if hours is None else f" of {hours / 24:g} d" if hours >= 24 else f" of {hours:g} h"
     number = len(tpo.sessions)
     text = f"{number} session{'s' * (number > 1)}{length}"
-    rows = f"rows of {looks.price_text(tpo.height, tpo.height)} {tpo.whose.quote}"
+    rows = f"rows of {looks.price_text(tpo.height, tpo.height)} {tpo.identity.quote}"
     return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * tpo.from_candles)))
 
 
 def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
-    """Read touches, and compute value areas, balances and single prints in rows that a screen can show."""
+    """Read touches; compute value areas, initial balances and single prints, in rows that a screen can show."""
     import polars as pl
 
-    if style not in _ROWS:
+    if style not in _MOST_ROWS:
         raise QueryError("style", got=style, expected="'blocks' or 'letters'")
-    rows = opened(frame, "levels", ("timestamp", "price"))
+    rows = read_frame(frame, "levels", ("timestamp", "price"))
     columns = rows.columns
     if not {"block_ids", "block_id"} & {*columns}:
         raise missing(["block_ids"], columns)
-    has_lists = "block_ids" in columns  # one row per level, otherwise one per level and block
+    has_lists = "block_ids" in columns  # then a row is a level, otherwise a touch
     key = ("timestamp", "price", *(() if has_lists else ("block_id",)))
-    rows, whose = market_frame(rows, "levels", ("timestamp", "price"), key=key)
-    rows = timed(rows, "levels").filter(~nw.col("timestamp").is_null())
-    ids = rows.get_column("block_ids" if "block_ids" in columns else "block_id").to_list()
+    rows, identity = market_frame(rows, "levels", ("timestamp", "price"), key=key)
+    rows = with_datetimes(rows, "levels").filter(~nw.col("timestamp").is_null())
+    block_ids = rows.get_column("block_ids" if has_lists else "block_id").to_list()
     touches = pl.DataFrame(
         {
             "timestamp": rows.get_column("timestamp").dt.timestamp("ns").to_list(),
             "price": numbers(rows, "levels", ("price",))["price"],
             "block_ids": [
-                [int(block) for block in np.atleast_1d([] if list_ is None else list_)] for list_ in ids
+                [int(block) for block in np.atleast_1d([] if blocks is None else blocks)]
+                for blocks in block_ids
             ],
         },
         schema={"timestamp": pl.Int64, "price": pl.Float64, "block_ids": pl.List(pl.Int32)},
@@ -441,7 +439,7 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
     step = block or smallest_step(touches["price"].unique().sort().to_numpy())
     if rules.row_size is None:
         span = np.ptp(touches["price"].to_numpy()) if len(touches) else 0.0
-        row_size: float | Decimal = step * levels_per_row(float(span) / step + 1, _ROWS[style])
+        row_size: float | Decimal = step * levels_per_row(float(span) / step + 1, _MOST_ROWS[style])
     else:
         row_size = rules.row_size
     minutes = _only(rows, "block_size_minutes") or DEFAULT_TPO_BLOCK_MINUTES
@@ -458,17 +456,17 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
         row_size=row_size,
     )
     balances = profiles.initial_balance(levels, block_minutes=minutes, row_size=row_size)
-    later = profiles.naked_pocs(levels, count="tpo_count", row_size=row_size)
-    prices = areas.join(balances, on="timestamp").join(later.drop("poc", "poc_tie"), on="timestamp")
+    naked_pocs = profiles.naked_pocs(levels, count="tpo_count", row_size=row_size)
+    prices = areas.join(balances, on="timestamp").join(naked_pocs.drop("poc", "poc_tie"), on="timestamp")
     prints = profiles.single_prints(levels, row_size=row_size)
     height = float(row_size)
-    ends = _ends(rows, whose, touches, minutes)
+    ends = _ends(rows, identity, touches, minutes)
     sessions = [
         Session(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
     ]
     return Sessions(
-        whose,
+        identity,
         minutes,
         height,
         sessions,
@@ -485,26 +483,27 @@ def _only(frame: nw.DataFrame[Any], name: str) -> Any:
 
 
 def _rows(part: Any, height: float) -> dict[int, list[int]]:
+    """Return by row the ids of the time blocks that touched it, from the levels of a session."""
     touches: dict[int, set[int]] = {}
-    for row, ids in zip(row_of(part["price"].to_numpy(), height), part["block_ids"], strict=True):
-        touches.setdefault(int(row), set()).update(ids)
-    return {row: sorted(ids) for row, ids in touches.items()}
+    for row, block_ids in zip(row_of(part["price"].to_numpy(), height), part["block_ids"], strict=True):
+        touches.setdefault(int(row), set()).update(block_ids)
+    return {row: sorted(block_ids) for row, block_ids in touches.items()}
 
 
-def _ends(frame: nw.DataFrame[Any], whose: Whose, touches: Any, minutes: int) -> dict[int, int]:
-    """Return the end of each session [ns]: from ``period_end``, the interval, or the end of its last time block."""
+def _ends(frame: nw.DataFrame[Any], identity: Identity, touches: Any, minutes: int) -> dict[int, int]:
+    """Return the end of each session by its start [ns]: from ``period_end``, the interval, or the last time block."""
     starts = touches["timestamp"].unique().sort().to_list()
     if "period_end" in frame.columns:
-        named = timed(frame, "levels", "period_end")
+        rows = with_datetimes(frame, "levels", "period_end")
         pairs = zip(
-            named.get_column("timestamp").dt.timestamp("ns").to_list(),
-            named.get_column("period_end").dt.timestamp("ns").to_list(),
+            rows.get_column("timestamp").dt.timestamp("ns").to_list(),
+            rows.get_column("period_end").dt.timestamp("ns").to_list(),
             strict=True,
         )
         return {start: end for start, end in pairs if end is not None}
-    interval = interval_named(whose.interval)
+    interval = interval_named(identity.interval)
     if interval:
         return {start: start + interval.seconds * SECOND for start in starts}
     blocks = int(touches["block_ids"].list.max().max() or 0) + 1
-    shortest = min((after - start for start, after in pairwise(starts)), default=0)
+    shortest = min((following - start for start, following in pairwise(starts)), default=0)
     return {start: start + max(blocks * minutes * MINUTE, shortest) for start in starts}

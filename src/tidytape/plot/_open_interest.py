@@ -1,4 +1,4 @@
-"""Open interest over time, and with the price which positions were opened or closed."""
+"""Open interest over time; with candles also which positions were opened or closed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tidytape.analytics.flow import oi_price_quadrant
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, draw_candles
-from tidytape.plot._frame import opened
+from tidytape.plot._frame import read_frame
 from tidytape.plot._picture import Picture
 from tidytape.plot._series import candle_series
 from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
 
 HEIGHTS = (3.0, 1.8, 1.6)  # of the panels, from the top
-_CARRY = "24h"  # the service uses a report of open interest for as long
+_CARRY = "24h"  # how long the service uses a report of open interest
 
-_WIDE = 500.0  # a wider figure has room for two entries of the legend side by side [pt]
+_WIDE = 500.0  # a figure wider than this has room for two legend entries side by side [pt]
 
 # The colour shows the direction of the price: strong if positions were opened, pale if they were closed.
 _QUADRANTS = {
@@ -65,34 +65,34 @@ def open_interest(
 
     With candles there are three axes: the candles, the open interest, and its change in each interval, coloured by
     `tidytape.analytics.flow.oi_price_quadrant`: blue if the price rose and vermillion if it fell, strong if positions
-    were opened and pale if they were closed. The legend says what each colour means, and in which share of the
-    intervals it was so. Without candles the frame may have several markets: one line for each, and their sum if they
+    were opened and pale if they were closed. The legend says what each colour means, and which share of the intervals
+    has it. Without candles the frame may have several markets: the picture has a line for each, and their sum if they
     have one coin.
 
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
-        Schema OPEN_INTEREST_AGG of one interval. Uses ``timestamp`` [UTC] and ``close`` [as ``amount_unit`` says]; with
-        candles of one market, in coin, because open interest in USD moves with the price.
+        Schema OPEN_INTEREST_AGG of one interval. Uses ``timestamp`` [UTC] and ``close`` [as ``amount_unit`` says]. With
+        candles it must be of one market and in coin, because open interest in USD moves with the price.
     candles : frame of the same kind, m rows, key timestamp, any order; optional
         Schema TRADE_SIDE_AGNOSTIC_AGG of the same market and interval.
     price_band, oi_band : float, >= 0
         Relative changes up to these are ``flat``. [1]
     by : str or iterable of str, optional
-        What the rows of the two frames must share, as of `tidytape.analytics.flow.oi_price_quadrant`: ``"coin"`` for
+        Columns on which the two frames are matched, as in `tidytape.analytics.flow.oi_price_quadrant`: ``"coin"`` for
         candles of another market of the same coin.
     axes : matplotlib.axes.Axes, or sequence of three; optional
-        Where to draw: one without candles, three from above with them. A new figure otherwise.
+        Where to draw: one axes without candles; with candles three, from the top down. A new figure otherwise.
     timezone : str or tzinfo
         Zone of the time axis.
 
     Returns
     -------
     OpenInterest
-        The artists. A frame without open interest says "no data".
+        The artists. For a frame without open interest the picture says "no data".
 
-        - ``axes`` : tuple of Axes. The axes drawn on: one without candles; with them the price, the open interest and
-          its change.
+        - ``axes`` : tuple of Axes. The axes drawn on: one without candles; with candles those of the price, the open
+          interest and its change.
         - ``lines`` : dict of str to Line2D. By market, its open interest as a line of steps.
         - ``total`` : Line2D or None. The sum of several markets of one coin; None otherwise.
         - ``candles`` : Candles or None. Artists of the candles, as `candles` returns them; None without candles.
@@ -105,8 +105,8 @@ def open_interest(
         If a column is absent.
     QueryError
         If the frame has several intervals or units, or a market several rows of one time; with candles, if either frame
-        has several markets or the open interest is in USD; if ``axes`` are not as many as said; or if ``timezone`` is
-        unknown.
+        has several markets or the open interest is in USD; if ``axes`` has another number of axes; or if ``timezone``
+        is unknown.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def open_interest(
     ('Open interest [BTC]', ['long_unwinding', 'new_longs'])
     """
     style.zone(timezone)  # refuse an unknown zone before a figure is made
-    interest = opened(frame, "frame", ["timestamp", "close"])
+    interest = read_frame(frame, "frame", ["timestamp", "close"])
     series = tracks(interest, "frame", ["close"])
     if candles is None:
         (ax,) = style.stacked_axes(axes, (1,), "one, without candles", size=(9, 4))
@@ -136,14 +136,14 @@ def open_interest(
             expected="one, if there are candles",
             hint="filter the frame to one market first",
         )
-    candle_frame = opened(candles, "candles", ["timestamp", "close"])
+    candle_frame = read_frame(candles, "candles", ["timestamp", "close"])
     prices = candle_series(candle_frame, "candles")
     quadrants = oi_price_quadrant(
         interest.to_native(), candle_frame.to_native(), by=by, price_band=price_band, oi_band=oi_band
     )
     top, middle, bottom = style.stacked_axes(axes, HEIGHTS, "3, with candles", size=(9, 7))
     drawn = draw_candles(top, prices, timezone)
-    style.title(top, "Price and open interest", prices.whose.title)
+    style.title(top, "Price and open interest", prices.identity.title)
     lines, _ = _draw_lines(middle, series, None)
     _finish(middle, series, timezone)
     changes = _draw_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
@@ -155,7 +155,7 @@ def open_interest(
             ax.tick_params(labelbottom=False)
             ax.set_xlabel("")
             ax.xaxis.get_offset_text().set_visible(False)
-    style.title(middle, "", series.title() if series.title() != prices.whose.title else "")
+    style.title(middle, "", series.title() if series.title() != prices.identity.title else "")
     return OpenInterest((top, middle, bottom), lines, None, drawn, changes)
 
 
@@ -170,9 +170,9 @@ def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
 
 def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[str, Line2D], Line2D | None]:
     lines: dict[str, Line2D] = {}
-    for place, (label, track) in enumerate(series.by_label.items()):
-        # A single line has the colour of text: the other colours have a meaning beside candles.
-        look = style.look(ax, place) if len(series.by_label) > 1 else {"color": style.inside(ax).ink}
+    for index, (label, track) in enumerate(series.by_label.items()):
+        # A single line has the colour of text, because beside candles the other colours have a meaning.
+        look = style.look(ax, index) if len(series.by_label) > 1 else {"color": style.inside(ax).ink}
         (lines[label],) = ax.plot(
             *track.steps("close"), drawstyle="steps-post", linewidth=1.4, label=label, zorder=2.2, **look
         )
@@ -210,21 +210,21 @@ def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo
     style.frame_axes(ax, timezone)
     style.y_label(ax, "OI change", "%", bins=4)
     track = next(iter(tracks(quadrants, "candles", ["open_interest_change"]).by_label.values()), None)
-    words = quadrants.sort("timestamp").get_column("quadrant")
-    known = len(words) - words.null_count()
-    if track is None or not known:
+    quadrant_names = quadrants.sort("timestamp").get_column("quadrant")
+    known_count = len(quadrant_names) - quadrant_names.null_count()
+    if track is None or not known_count:
         style.no_data(ax)
         return {}
-    # Bars of one colour are one artist: thousands of bars, each an artist, would take seconds to draw.
+    # Draw all bars of a colour as one artist: thousands of artists would take seconds to draw.
     times, values = track.steps("open_interest_change")
-    place = np.searchsorted(track.start, times[:-1], side="right") - 1
+    interval_index = np.searchsorted(track.start, times[:-1], side="right") - 1
     drawn = {}
     for quadrant, (colour, meaning) in _QUADRANTS.items():
-        is_own = np.array([word == quadrant for word in words.to_list()])
-        if is_own.any():
-            share = is_own.sum() / known
+        has_quadrant = np.array([name == quadrant for name in quadrant_names.to_list()])
+        if has_quadrant.any():
+            share = has_quadrant.sum() / known_count
             drawn[quadrant] = ax.stairs(
-                np.where(is_own[place], values[:-1] * 100, np.nan),
+                np.where(has_quadrant[interval_index], values[:-1] * 100, np.nan),
                 times,
                 fill=True,
                 color=getattr(style.inside(ax), colour),
@@ -232,6 +232,6 @@ def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo
                 zorder=2,
             )
     ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=2.1)
-    # Below the axes, where the entries have room side by side.
+    # The long entries have room side by side only below the axes.
     style.legend(ax, [*drawn.values()], place="below", columns=2 if style.width_of(ax) > _WIDE else 1)
     return drawn

@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from tidytape.analytics import flow
 from tidytape.plot import _style as style
-from tidytape.plot._candles import Candles, draw_candles, set_time_limits, spaced
-from tidytape.plot._frame import opened, timed
+from tidytape.plot._candles import Candles, draw_candles, set_time_limits, step_line
+from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     CandleSeries,
-    Whose,
+    Identity,
     candle_series,
     dates_of,
     interval_named,
     market_frame,
     numbers,
-    of_another,
+    other_market_note,
     require_same,
 )
 from tidytape.times import DAY, SECOND
@@ -75,12 +75,12 @@ def order_flow(
     candles : frame, n rows, key timestamp, any order
         As for `candles`.
     sides : frame, m rows, any order
-        What `tidytape.analytics.flow.delta` takes, of the same market: candles by side
-        (``client.candles(by_side=True)``), trades, or whatever has ``timestamp``, ``buy_volume`` and ``sell_volume``.
-        It is summed over the intervals of the candles. [as ``amount_unit`` says]
+        A frame that `tidytape.analytics.flow.delta` takes, of the same market: candles by side
+        (``client.candles(by_side=True)``), trades, or any frame with ``timestamp``, ``buy_volume`` and ``sell_volume``.
+        Its volumes are summed over the intervals of the candles. [as ``amount_unit`` says]
     axes : sequence of three matplotlib.axes.Axes, optional
-        Where to draw: axes of price, delta and CVD; share their times if they are to move together. Those of a new
-        figure otherwise.
+        Where to draw: the axes of price, delta and CVD. Let them share their x axis (``sharex=True``) to move together.
+        By default those of a new figure.
     anchor, session
         Where the sum of the CVD starts anew, as in `tidytape.analytics.flow.cvd`.
     quote : str, optional
@@ -97,8 +97,8 @@ def order_flow(
           ``axes.cvd`` the CVD.
         - ``candles`` : Candles. Artists of the candles, as `candles` returns them.
         - ``bought``, ``sold`` : StepPatch. Delta of the intervals in which more was bought, and in which more was sold;
-          0 elsewhere, NaN where it is unknown.
-        - ``cvd`` : StepPatch. Cumulative volume delta at the end of each interval; NaN where it is unknown.
+          0 in the other intervals, NaN if it is unknown.
+        - ``cvd`` : StepPatch. Cumulative volume delta at the end of each interval; NaN if it is unknown.
 
     Raises
     ------
@@ -126,9 +126,11 @@ def order_flow(
     layout = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
 
     drawn = draw_candles(layout.price, bars, timezone)
-    # An empty frame does not name its market, but the other frame does.
-    whose = bars.whose if bars.start.size else side_flow.whose
-    style.title(layout.price, "Order flow", whose.title, of_another("flow", side_flow.whose, whose))
+    # An empty frame of candles does not name its market, so ask the other frame.
+    identity = bars.identity if bars.start.size else side_flow.identity
+    style.title(
+        layout.price, "Order flow", identity.title, other_market_note("flow", side_flow.identity, identity)
+    )
     bought, sold = _draw_delta(layout.delta, side_flow, timezone, quote)
     line = _draw_cvd(layout.cvd, side_flow, timezone, quote)
     starts = np.concatenate([bars.start, side_flow.start])
@@ -145,9 +147,9 @@ def order_flow(
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """Deltas and their sums, in order of time; NaN where they are unknown."""
+    """Deltas and their cumulative sums, in order of time; NaN if unknown."""
 
-    whose: Whose
+    identity: Identity
     start: NDArray[np.float64]  # [matplotlib dates, d]
     width: float  # [d]
     delta: NDArray[np.float64]
@@ -155,7 +157,7 @@ class _Flow:
 
 
 def _key(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that tell rows apart: the id of trades, the side and price of sums; none without these."""
+    """Return the key columns that a frame of trades (with ``id``) or of volumes (with ``side``, ``price``) has."""
     names = [name for name in (("id",) if "amount" in columns else ("side", "price")) if name in columns]
     return ("timestamp", *names) if names else ()
 
@@ -166,30 +168,31 @@ def _read(
     anchor: Literal["none", "session"],
     session: str | timedelta | None,
 ) -> _Flow:
-    sides = opened(frame, "sides", ["timestamp"])
-    sides, whose = market_frame(sides, "sides", ("timestamp",), key=_key(sides.columns), without=("side",))
-    require_same("normalized_symbol", "sides", whose, candles.whose, "the candles")
-    named = interval_named(candles.whose.interval) or interval_named(whose.interval)
+    sides = read_frame(frame, "sides", ["timestamp"])
+    sides, identity = market_frame(sides, "sides", ("timestamp",), key=_key(sides.columns), without=("side",))
+    require_same("normalized_symbol", "sides", identity, candles.identity, "the candles")
+    interval = interval_named(candles.identity.interval) or interval_named(identity.interval)
     sums = flow.cvd(
-        sides.to_native(), interval=named.alias if named else None, anchor=anchor, session=session
+        sides.to_native(), interval=interval.alias if interval else None, anchor=anchor, session=session
     )
-    rows = timed(cast("nw.DataFrame[Any]", nw.from_native(sums)), "sides").sort("timestamp")
+    rows = with_datetimes(cast("nw.DataFrame[Any]", nw.from_native(sums)), "sides").sort("timestamp")
     time = rows.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     values = numbers(rows, "sides", ("delta", "cvd"))
     steps = np.diff(np.unique(time))
-    width = named.seconds * SECOND / DAY if named else steps.min() / DAY if steps.size else candles.width
-    # Trades have no interval: their sums have that of the candles.
-    return _Flow(whose, dates_of(time), float(width), values["delta"], values["cvd"])
+    width = (
+        interval.seconds * SECOND / DAY if interval else steps.min() / DAY if steps.size else candles.width
+    )
+    return _Flow(identity, dates_of(time), float(width), values["delta"], values["cvd"])
 
 
 def _draw_delta(
     ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None
 ) -> tuple[StepPatch, StepPatch]:
     colours = style.inside(ax)
-    edges, values = spaced(side_flow.start, side_flow.width, side_flow.delta)
+    edges, values = step_line(side_flow.start, side_flow.width, side_flow.delta)
     bought, sold = (
         ax.stairs(
-            np.where(np.isnan(values), np.nan, part),
+            np.where(np.isnan(values), np.nan, one_sign),
             edges,
             fill=True,
             color=colour,
@@ -197,21 +200,21 @@ def _draw_delta(
             zorder=2,
             label=name,
         )
-        for part, colour, name in (
+        for one_sign, colour, name in (
             (np.maximum(values, 0), colours.up, "More bought"),
             (np.minimum(values, 0), colours.down, "More sold"),
         )
     )
-    _finish(ax, values, timezone, "Delta", side_flow.whose.amounts(quote))
+    _finish(ax, values, timezone, "Delta", side_flow.identity.amounts(quote))
     return bought, sold
 
 
 def _draw_cvd(ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None) -> StepPatch:
-    edges, values = spaced(side_flow.start, side_flow.width, side_flow.cvd)
+    edges, values = step_line(side_flow.start, side_flow.width, side_flow.cvd)
     line = ax.stairs(
         values, edges, baseline=None, color=style.inside(ax).ink, linewidth=1.3, zorder=2.2, label="CVD"
     )
-    _finish(ax, values, timezone, "CVD", side_flow.whose.amounts(quote))
+    _finish(ax, values, timezone, "CVD", side_flow.identity.amounts(quote))
     return line
 
 

@@ -18,15 +18,14 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
+from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded_limits
 from tidytape.plot._picture import Picture
 from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
-from tidytape.plot._series import Whose, candle_series, require_same, volume_series
+from tidytape.plot._series import Identity, candle_series, require_same, volume_series
 from tidytape.plot._windows import time_of_profile
 
-# Shares of width and height. The profile needs room for a few ticks, the volume for its label.
-_WIDTHS = (4.2, 1.0)
-_HEIGHTS = (3.3, 1.0)
+_WIDTHS = (4.2, 1.0)  # of the candles and the profile, which needs room for a few ticks
+_HEIGHTS = (3.3, 1.0)  # of the candles and the volume, which needs room for its label
 _MARGIN = 0.09  # [in]
 
 
@@ -62,18 +61,18 @@ def panels(figure: Figure | SubFigure | None = None) -> Panels:
     Parameters
     ----------
     figure : matplotlib.figure.Figure or SubFigure, optional
-        Where; a new figure of 14 by 8 inches otherwise, which pyplot shows with the others. A figure that is still
-        empty and has no layout engine gets matplotlib's constrained one.
+        Where to lay them out; by default a new figure of 14 by 8 inches, which pyplot shows with its other figures. An
+        empty figure without a layout engine gets matplotlib's constrained one.
 
     Returns
     -------
     Panels
-        Four axes: time is shared downward and price sideways.
+        Four axes:
 
         - ``price`` : Axes. Candles.
-        - ``profile`` : Axes. Volume by price, beside them; shares their price axis.
-        - ``volume`` : Axes. Volume over time, below them; shares their time axis.
-        - ``key`` : Axes or None. Free corner for the legend; without it the legend is in ``profile``.
+        - ``profile`` : Axes. Volume by price, beside the candles; shares their price axis.
+        - ``volume`` : Axes. Volume over time, below the candles; shares their time axis.
+        - ``key`` : Axes or None. Empty axes in the corner, for the legend; if None, the legend is in ``profile``.
 
     Examples
     --------
@@ -120,12 +119,12 @@ def candles_with_profile(
     candles : frame, n rows, key timestamp, any order
         As for `candles`, with ``volume``.
     profile : frame, m rows, key (timestamp, price), any order
-        As for `volume_profile`. It may be another market's of the same coin and quote, or that of several exchanges
-        together; the legend then says whose. It is of all the candles that have a volume; where it is of a longer time,
+        As for `volume_profile`. It may be of another market with the same coin and quote, or of several exchanges
+        together; the legend then names them. It must cover all candles that have a volume; if it covers a longer time,
         the legend says which.
     axes : what `panels` returns, or sequence of three matplotlib.axes.Axes; optional
-        Where to draw: axes of price, profile and volume; share theirs if they are to move together. Those of
-        `panels` in a new figure otherwise.
+        Where to draw: the axes of price, profile and volume. Let them share their axes to move together. By default
+        those of `panels` in a new figure.
     share, rule, tie, stop, row_size
         As for `volume_profile`.
     quote : str, optional
@@ -173,13 +172,13 @@ def candles_with_profile(
     """
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
-    require_same("normalized_symbol", "profile", rows.levels.whose, bars.whose, "the candles")
-    # An empty frame does not name its market, but the other frame does.
-    whose = bars.whose if bars.start.size else rows.levels.whose
-    bars, volumes = replace(bars, whose=whose), replace(volumes, whose=whose)
-    rows = rows if rows.area else replace(rows, levels=replace(rows.levels, whose=whose))
+    require_same("normalized_symbol", "profile", rows.levels.identity, bars.identity, "the candles")
+    # An empty frame of candles does not name its market, so ask the profile.
+    identity = bars.identity if bars.start.size else rows.levels.identity
+    bars, volumes = replace(bars, identity=identity), replace(volumes, identity=identity)
+    rows = rows if rows.area else replace(rows, levels=replace(rows.levels, identity=identity))
     style.zone(timezone)
-    when = time_of_profile(volumes, profile, rows.levels.whose, timezone)
+    time_note = time_of_profile(volumes, profile, rows.levels.identity, timezone)
     axes = panels() if axes is None else axes
     axes = (
         axes
@@ -194,30 +193,30 @@ def candles_with_profile(
     drawn_profile = draw_profile(axes.profile, rows, quote=quote)
     prices = np.concatenate([bars.low, bars.high, drawn_profile.steps[0].get_data()[1] if rows.area else []])
     for ax in (axes.price, axes.profile) if prices.size else ():
-        ax.set_ylim(*padded(prices.min(), prices.max()))
+        ax.set_ylim(*padded_limits(prices.min(), prices.max()))
     shade, lines = mark(axes.price, rows.area) if rows.area else (None, {})
 
-    # Label each shared axis once. The profile has its labels on top, because the legend is below it.
+    # Label a shared axis on one of its panels only. The profile is labelled on top, because the legend is below it.
     axes.price.tick_params(labelbottom=bool(bars.start.size and not volumes.start.size))
     axes.price.set_xlabel("")
     axes.profile.tick_params(left=False, labelleft=bool(rows.area and not bars.start.size))
     axes.profile.xaxis.set_label_position("top")
     axes.profile.tick_params(bottom=False, labelbottom=False, top=bool(rows.area), labeltop=bool(rows.area))
-    # Align the label to the right: in a narrow window it is wider than the panel.
+    # Align the label to the right, because in a narrow window it is wider than the panel.
     axes.profile.xaxis.label.set(x=1.0, ha="right")
     axes.price.xaxis.offsetText.set_visible(False)
-    merged = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
-    style.title(axes.price, "Candles and volume profile", whose.title, merged)
-    _legend(axes, drawn_profile, bars.whose, rows.levels.whose, when)
+    merged_note = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
+    style.title(axes.price, "Candles and volume profile", identity.title, merged_note)
+    _legend(axes, drawn_profile, bars.identity, rows.levels.identity, time_note)
     cast(Figure | SubFigure, axes.price.get_figure()).align_ylabels([axes.price, axes.volume])
     return CandlesWithProfile(axes, drawn_candles, drawn_volume, drawn_profile, shade, lines)
 
 
-def _legend(axes: Panels, profile: Profile, candles: Whose, whose: Whose, when: str) -> None:
+def _legend(axes: Panels, profile: Profile, candles: Identity, of_profile: Identity, time_note: str) -> None:
     if profile.row_height is None:
         return
-    other = whose.name if candles.name and whose.name != candles.name else ""
-    title = "\n".join(filter(None, (other, when, profile.note))) or None
+    other_market = of_profile.name if candles.name and of_profile.name != candles.name else ""
+    title = "\n".join(filter(None, (other_market, time_note, profile.note))) or None
     if axes.key is None:
         style.legend(axes.profile, profile.handles, title=title)
     else:

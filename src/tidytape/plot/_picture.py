@@ -1,4 +1,4 @@
-"""The base class of all results of drawing functions."""
+"""The base classes of what drawing functions return."""
 
 from __future__ import annotations
 

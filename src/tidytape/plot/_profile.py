@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from tidytape.analytics import profile as profiles
 from tidytape.plot import _style as style
-from tidytape.plot._candles import padded
+from tidytape.plot._candles import padded_limits
 from tidytape.plot._picture import OnePanel
-from tidytape.plot._series import Levels, added, levels, levels_per_row, row_of, smallest_step
+from tidytape.plot._series import Levels, levels, levels_per_row, row_of, smallest_step, sums_by_index
 
 _LOOKS = {
     "buy_volume": ("buy", "Buy volume"),
     "sell_volume": ("sell", "Sell volume"),
     "volume": ("volume", "Volume"),
 }
-_MOST_ROWS = 200  # rows lower than three pixels only flicker
+_MOST_ROWS = 200  # with more rows, each would be lower than three pixels, and the picture would flicker
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Profile(OnePanel):
 
     @property
     def steps(self) -> list[StepPatch]:
-        """The outlines of the volumes: buys and sells, or one for both."""
+        """The outlines of the volumes: one of buys and one of sells, or one of both together."""
         return [outline for outline in (self.buy, self.sell, self.volume) if outline is not None]
 
     @property
     def handles(self) -> list[Artist]:
-        """The artists of a legend: lines from the highest price to the lowest, then the colours."""
+        """The artists of a legend: lines from the highest price to the lowest, then areas."""
         lines = [self.lines[name] for name in ("VAH", "POC", "VAL") if name in self.lines]
         return [*lines, *([self.value_area] if self.value_area else []), *self.steps]
 
@@ -69,18 +69,18 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Point of control and value area, and the height of the rows that they were found in."""
+    """Point of control and value area, and the height of the rows from which they were computed."""
 
     poc: float | None
     vah: float | None
     val: float | None
     share: float | None
-    step: float
+    step: float  # height of the rows [quote per coin]
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRows:
-    """A profile ready to be drawn: its levels, and the value area that was found in them."""
+    """A profile that can be drawn: its levels, and their value area; None for an empty profile."""
 
     levels: Levels
     area: Area | None
@@ -100,42 +100,44 @@ def volume_profile(
 ) -> Profile:
     """Draw the volume traded at each price, with the point of control (POC) and the value area (VAL to VAH).
 
-    Buys and sells are stacked, where the profile tells them apart. A row reaches from its price, the low edge, to the
-    next row's; lines are at the published prices, and the shade covers the rows of the value area.
+    Buys and sells are stacked, if the profile tells them apart. A row reaches from its price, its low edge, to the
+    price of the next row. The lines are at the prices that ``poc``, ``vah`` and ``val`` say, and the shade covers the
+    rows of the value area.
 
     Parameters
     ----------
     profile : frame, n rows, key (timestamp, price), any order
         Schema VOLUME_PROFILE_AGG of one market. Uses ``price`` [quote per coin], ``buy_volume`` and ``sell_volume``
-        [as ``amount_unit`` says], or ``volume`` where it has neither, as a profile of candles. Levels of one price are
-        added up over the timestamps, and the title says how many these are; a level that lacks a value does not count.
+        [as ``amount_unit`` says], or ``volume`` if it has neither, such as a profile of candles. Levels of one price
+        are added up over all timestamps, and the title says over how many. A level that lacks a value does not count.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     share, rule, tie, stop
         As in `tidytape.analytics.profile.value_area`.
     row_size : float or Decimal, > 0, optional
-        Levels are added up in rows of this height first. Fine levels say little about where the volume lies: the POC
-        of prices a tick apart may be one large trade. Without it the levels are taken as given, and where they are
-        too many to see, several are drawn as one; the POC is then that of the levels, and the legend says so.
-        [quote per coin]
+        Height of the rows in which levels are added up before everything else. Fine levels say little about where the
+        volume lies: if levels are one tick high, the POC may be one large trade. By default the levels are not added
+        up; if there are too many to see, several are drawn as one, but the POC is still that of the levels, and the
+        legend says so. [quote per coin]
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
 
     Returns
     -------
     Profile
-        The artists and the prices. A frame with no volume says "no data".
+        The artists and the prices. For a frame with no volume the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
-        - ``buy``, ``sell`` : StepPatch or None. Volume of each row drawn: sells begin where buys end. None where the
-          frame does not tell them apart.
-        - ``value_area`` : Rectangle or None. The rows of the value area; None where the profile has none.
-        - ``lines`` : dict of str to Line2D. ``"POC"``, ``"VAH"`` and ``"VAL"``; empty where the profile has none.
+        - ``buy``, ``sell`` : StepPatch or None. Volume of each drawn row: sells begin where buys end. None if the frame
+          does not tell them apart.
+        - ``value_area`` : Rectangle or None. The rows of the value area; None if the profile has none.
+        - ``lines`` : dict of str to Line2D. ``"POC"``, ``"VAH"`` and ``"VAL"``; empty if the profile has none.
         - ``poc``, ``vah``, ``val`` : float or None. The prices of the lines: low edges of their rows. [quote per coin]
         - ``share`` : float or None. Share of the volume inside the value area. [1]
-        - ``row_height`` : float or None. Height of a row drawn; None for an empty profile. [quote per coin]
-        - ``note`` : str. Which rows the prices were found in, where several of them are drawn as one; empty otherwise.
-        - ``volume`` : StepPatch or None. Volume of each row drawn, of a frame that does not tell buys and sells apart.
+        - ``row_height`` : float or None. Height of a drawn row; None for an empty profile. [quote per coin]
+        - ``note`` : str. The height of the rows from which the prices were computed, if several of them are drawn as
+          one; empty otherwise.
+        - ``volume`` : StepPatch or None. Volume of each drawn row, if the frame does not tell buys and sells apart.
 
     Raises
     ------
@@ -160,22 +162,22 @@ def volume_profile(
     ax = style.one_axes(ax, 6, 8)
     drawn = draw_profile(ax, rows, quote=quote)
     style.title(ax, "Volume profile", rows.levels.title)
-    style.price_axis(ax.yaxis, rows.levels.whose.price_unit)
+    style.price_axis(ax.yaxis, rows.levels.identity.price_unit)
     if drawn.lines:
         style.legend(ax, drawn.handles, title=drawn.note or None)
     return drawn
 
 
 def profile_rows(profile: object, parameter: str, rules: Rules) -> ProfileRows:
-    """Return the rows of a profile and its value area."""
+    """Read a profile, add up its levels in rows of the rules' size, and compute its value area."""
     profile_levels = levels(profile, parameter)
-    # Try the rules on no levels first: a wrong argument is refused whatever the data, and before the row size is used.
+    # Apply the rules to no levels, which refuses a wrong argument even for an empty frame, and before it is used.
     _value_area(profile_levels, rules, slice(0))
     if rules.row_size is None:
         step = smallest_step(profile_levels.price)
     else:
         step = float(rules.row_size)
-        profile_levels = _gathered(profile_levels, step)
+        profile_levels = _in_rows(profile_levels, step)
     if not profile_levels.price.size:
         return ProfileRows(profile_levels, None)
     poc, vah, val, share = _value_area(profile_levels, rules)[0]
@@ -185,17 +187,17 @@ def profile_rows(profile: object, parameter: str, rules: Rules) -> ProfileRows:
 def draw_profile(ax: Axes, rows: ProfileRows, *, quote: str | None) -> Profile:
     """Draw a profile without a title and without a label of its price axis."""
     style.frame_axes(ax)
-    whose, area = rows.levels.whose, rows.area
-    unit = whose.amounts(quote)
+    identity, area = rows.levels.identity, rows.area
+    unit = identity.amounts(quote)
     if area is None:
         edges, volumes = np.array([0.0, 1.0]), dict.fromkeys(rows.levels.volumes, np.array([np.nan]))
         height = None
     else:
         edges, volumes = _drawn_rows(rows.levels, area.step)
         height = float(edges[1] - edges[0])
-        unit = whose.amounts(quote, style.price_text(height, height))
+        unit = identity.amounts(quote, style.price_text(height, height))
 
-    # One outline per colour instead of a bar per row: bars would show seams, and moiré where they are thin.
+    # Draw one outline per colour instead of a bar per row: bars would show seams, and thin bars moiré.
     def stack(value: NDArray[np.float64], base: NDArray[np.float64], colour: str, label: str) -> StepPatch:
         return ax.stairs(
             value,
@@ -208,11 +210,11 @@ def draw_profile(ax: Axes, rows: ProfileRows, *, quote: str | None) -> Profile:
             label=label,
         )
 
-    base, look = np.zeros(edges.size - 1), style.inside(ax)
+    base, palette = np.zeros(edges.size - 1), style.inside(ax)
     drawn: dict[str, StepPatch] = {}
     for name, volume in volumes.items():
         colour, text = _LOOKS[name]
-        drawn[name] = stack(base + volume, base, getattr(look, colour), text)
+        drawn[name] = stack(base + volume, base, getattr(palette, colour), text)
         base = base + volume
     buy, sell, both = (drawn.get(name) for name in _LOOKS)
     style.amount_axis(ax.xaxis, unit, bins=4)
@@ -220,16 +222,16 @@ def draw_profile(ax: Axes, rows: ProfileRows, *, quote: str | None) -> Profile:
         style.no_data(ax)
         return Profile(ax, buy, sell, None, {}, None, None, None, None, None, volume=both)
     ax.set_xlim(0, float(base.max()) * 1.06 or 1)
-    ax.set_ylim(*padded(float(edges[0]), float(edges[-1])))
+    ax.set_ylim(*padded_limits(float(edges[0]), float(edges[-1])))
     shade, lines = mark(ax, area)
-    # If drawn rows are higher than those of the value area, the longest need not hold the POC: the note says why.
-    counted = f"area: rows of {style.price_text(area.step, area.step)} {whose.quote}"
-    note = "" if height is None or np.isclose(height, area.step) else counted
+    # If several rows of the value area are drawn as one, the POC may not be in the longest drawn row; a note says why.
+    row_note = f"area: rows of {style.price_text(area.step, area.step)} {identity.quote}"
+    note = "" if height is None or np.isclose(height, area.step) else row_note
     return Profile(ax, buy, sell, shade, lines, area.poc, area.vah, area.val, area.share, height, note, both)
 
 
 def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
-    """Shade the value area and draw its lines across axes of prices."""
+    """Shade the value area, and draw lines at its prices, across axes whose vertical axis is the price."""
     if area.poc is None or area.vah is None or area.val is None or area.share is None:
         return None, {}
     name, look = f"Value area, {area.share * 100:.3g}%", style.inside(ax)
@@ -251,7 +253,7 @@ def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
 
 
 def _value_area(profile_levels: Levels, rules: Rules, part: slice = slice(None)) -> list[tuple[Any, ...]]:
-    """Return one row of (poc, vah, val, share); no row if there are no levels."""
+    """Return a list with one row (poc, vah, val, share); an empty list if there are no levels."""
     import polars as pl
 
     frame = pl.DataFrame({"price": profile_levels.price[part], "volume": profile_levels.total[part]})
@@ -267,25 +269,29 @@ def _value_area(profile_levels: Levels, rules: Rules, part: slice = slice(None))
     return areas.select("poc", "vah", "val", "value_area_share").rows()
 
 
-def _gathered(profile_levels: Levels, step: float) -> Levels:
-    row, place = np.unique(row_of(profile_levels.price, step), return_inverse=True)
-    volumes = {name: added(place, volume, row.size) for name, volume in profile_levels.volumes.items()}
+def _in_rows(profile_levels: Levels, step: float) -> Levels:
+    row, row_index = np.unique(row_of(profile_levels.price, step), return_inverse=True)
+    volumes = {
+        name: sums_by_index(row_index, volume, row.size) for name, volume in profile_levels.volumes.items()
+    }
     return replace(profile_levels, price=row * np.float64(step), volumes=volumes)
 
 
 def _drawn_rows(
     profile_levels: Levels, step: float
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """Return edges and volumes of rows without gaps, of one level each or of 2, 5, 10, 20, ... levels."""
+    """Return edges and volumes of rows without gaps between them; a row has 1, 2, 5, 10, 20, ... levels."""
     number = levels_per_row((profile_levels.price[-1] - profile_levels.price[0]) / step + 1, _MOST_ROWS)
     height = step * number
     if number == 1:
-        # Rows begin at the lowest level: a grid need not go through zero.
+        # Count rows from the lowest level, whose price need not be a multiple of the step.
         first = profile_levels.price[0]
-        place = np.rint((profile_levels.price - first) / step).astype(np.int64)
+        row_index = np.rint((profile_levels.price - first) / step).astype(np.int64)
     else:
-        place = row_of(profile_levels.price, height)
-        first, place = place[0] * height, place - place[0]
-    size = int(place[-1]) + 1
-    volumes = {name: added(place, volume, size) for name, volume in profile_levels.volumes.items()}
+        row = row_of(profile_levels.price, height)
+        first, row_index = row[0] * height, row - row[0]
+    size = int(row_index[-1]) + 1
+    volumes = {
+        name: sums_by_index(row_index, volume, size) for name, volume in profile_levels.volumes.items()
+    }
     return first + np.arange(size + 1) * height, volumes

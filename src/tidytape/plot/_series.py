@@ -1,4 +1,4 @@
-"""Tidy frames as pictures need them: arrays, and the market that they are of."""
+"""Reads tidy frames for pictures: their columns as arrays, and the identity of their market."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 from tidytape.catalogue import AmountUnit, BookSide, Interval, Side
 from tidytape.errors import QueryError, counted
-from tidytape.plot._frame import opened, timed
+from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
 
-# The schema per side, because two sides in one frame are two series too.
-_IDENTITY = schema_of("TRADE_AGG").identity
+# The identity of TRADE_AGG includes the side, because two sides in one frame are two series.
+_IDENTITY_COLUMNS = schema_of("TRADE_AGG").identity
 _CANDLE = schema_of("TRADE_AGG")
 _TRADED = {"volume", "first_timestamp", "last_timestamp"}
 _SIDES = ("buy_volume", "sell_volume")
-FROM_CANDLES = "made of candles"  # the note in the title of such a profile
+FROM_CANDLES = "made of candles"  # note in the title of a profile that was computed from candles
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class Identity:
     """The market and interval of a frame; empty strings for columns that the frame lacks."""
 
     exchange: str = ""
@@ -52,12 +52,12 @@ class Whose:
 
     @property
     def base(self) -> str:
-        """The traded coin, e.g. ``BTC``."""
+        """The traded coin, e.g. ``BTC``; ``coin`` if it is unknown."""
         return self.coin or self.normalized_symbol.partition("-")[0] or "coin"
 
     @property
     def quote(self) -> str:
-        """The currency of its prices, e.g. ``USDT``."""
+        """The asset that prices are in, e.g. ``USDT``; ``quote`` if it is unknown."""
         return self.normalized_symbol.partition("-")[2] or "quote"
 
     @property
@@ -67,14 +67,14 @@ class Whose:
         return " ".join({"quote": self.quote, "coin": self.base}.get(word, word) for word in unit.split())
 
     def amounts(self, quote: str | None, per: str = "") -> str:
-        """Return the unit of its amounts, e.g. ``BTC``, ``USD`` or ``BTC per 10 USDT``; empty if it is unknown.
+        """Return the unit of amounts, e.g. ``BTC``, ``USD`` or ``BTC per 10 USDT``; empty if it is unknown.
 
         Parameters
         ----------
         quote : str or None
-            The unit of the amounts of a frame that does not name it.
+            The unit of amounts if the frame does not name it.
         per : str
-            Height of the levels, for amounts by level.
+            Height of the levels, for amounts per level.
         """
         unit = self.base if self.amount_unit == AmountUnit.COIN else self.amount_unit or quote or ""
         return f"{unit} per {per} {self.quote}" if unit and per else unit
@@ -84,7 +84,7 @@ class Whose:
 class CandleSeries:
     """Candles that can be drawn, in order of time."""
 
-    whose: Whose
+    identity: Identity
     is_open_interest: bool
     start: NDArray[np.float64]  # [matplotlib dates, d]
     width: float  # length of the interval [d]
@@ -98,7 +98,7 @@ class CandleSeries:
 class VolumeSeries:
     """Volumes that can be drawn, in order of time."""
 
-    whose: Whose
+    identity: Identity
     start: NDArray[np.float64]  # [matplotlib dates, d]
     width: float  # length of the interval [d]
     volume: NDArray[np.float64]
@@ -106,16 +106,16 @@ class VolumeSeries:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Volume by price, one per price, ascending.
+    """Volumes by price, in ascending order of prices.
 
     ``volumes`` has the keys ``buy_volume`` and ``sell_volume``, or ``volume`` if the frame has no sides.
     """
 
-    whose: Whose
+    identity: Identity
     price: NDArray[np.float64]
     volumes: dict[str, NDArray[np.float64]]
-    timestamps: int = 1  # how many were added up
-    block_size: float | None = None  # None if it is unknown or differs
+    timestamps: int = 1  # number of timestamps whose volumes were added up
+    block_size: float | None = None  # None if it is unknown or differs between levels
     from_candles: bool = False
 
     @property
@@ -129,62 +129,62 @@ class Levels:
         """How many intervals were added up, e.g. ``24 × 1h``; empty if there was one."""
         if self.timestamps < 2:
             return ""
-        interval = interval_named(self.whose.interval)
+        interval = interval_named(self.identity.interval)
         return f"{self.timestamps} × {interval.alias}" if interval else f"{self.timestamps} timestamps"
 
     @property
     def title(self) -> str:
         """The market, and how many intervals were added up, e.g. ``X BTCUSDT, 24 × 1h``."""
-        whose = self.whose
-        title = replace(whose, interval=self.merged).title if self.merged else whose.title
+        identity = self.identity
+        title = replace(identity, interval=self.merged).title if self.merged else identity.title
         return ", ".join(filter(None, (title, FROM_CANDLES * self.from_candles)))
 
 
 def candle_series(frame: object, parameter: str) -> CandleSeries:
     """Read candles; a row that lacks a price is a gap."""
     names = ("open", "high", "low", "close")
-    rows, whose = market_frame(frame, parameter, ("timestamp", *names))
-    start, width, values = over_time(rows, parameter, names, whose)
-    # Prices have no unit of amounts: a frame that has one, but nothing of trades, is open interest.
+    rows, identity = market_frame(frame, parameter, ("timestamp", *names))
+    start, width, values = over_time(rows, parameter, names, identity)
+    # A frame with a unit of amounts, but without a column of trades, is open interest: prices have no such unit.
     is_open_interest = "amount_unit" in rows.columns and not _TRADED & {*rows.columns}
-    return CandleSeries(whose, is_open_interest, start, width, *(values[name] for name in names))
+    return CandleSeries(identity, is_open_interest, start, width, *(values[name] for name in names))
 
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:
-    """Read the volumes of candles; a row that lacks one is a gap."""
-    rows, whose = market_frame(frame, parameter, ("timestamp", "volume"))
-    start, width, values = over_time(rows, parameter, ("volume",), whose)
-    return VolumeSeries(whose, start, width, values["volume"])
+    """Read the volumes of candles; a row that lacks its volume is a gap."""
+    rows, identity = market_frame(frame, parameter, ("timestamp", "volume"))
+    start, width, values = over_time(rows, parameter, ("volume",), identity)
+    return VolumeSeries(identity, start, width, values["volume"])
 
 
 def levels(frame: object, parameter: str) -> Levels:
-    """Read a volume profile; levels of one price and several timestamps are added up."""
-    columns = opened(frame, parameter, ["price"]).columns
-    is_plain = "volume" in columns and not set(_SIDES) & set(columns)
-    names = ("price", *(("volume",) if is_plain else _SIDES))
-    rows, whose = market_frame(frame, parameter, names, key=("timestamp", "price"))
+    """Read a volume profile; levels of one price are added up over all timestamps."""
+    columns = read_frame(frame, parameter, ["price"]).columns
+    has_no_sides = "volume" in columns and not set(_SIDES) & set(columns)
+    names = ("price", *(("volume",) if has_no_sides else _SIDES))
+    rows, identity = market_frame(frame, parameter, names, key=("timestamp", "price"))
     values = numbers(rows, parameter, names)
-    known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
-    price, place = np.unique(values["price"][known], return_inverse=True)
-    volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
+    is_known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
+    price, price_index = np.unique(values["price"][is_known], return_inverse=True)
+    volumes = {name: sums_by_index(price_index, values[name][is_known], price.size) for name in names[1:]}
     times = rows.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
     if "timestamp" not in columns:
-        whose = replace(whose, interval="")  # such a frame does not say how many intervals it sums
-    return Levels(whose, price, volumes, times, block_of(rows), from_candles=is_from_candles(rows))
+        identity = replace(identity, interval="")  # such a frame does not say how many intervals it sums
+    return Levels(identity, price, volumes, times, block_of(rows), from_candles=is_from_candles(rows))
 
 
 def is_from_candles(frame: nw.DataFrame[Any]) -> bool:
-    """Return whether a profile says that it was computed from candles instead of trades."""
+    """Return whether a profile was computed from candles instead of trades: only then it has ``spreading``."""
     return "spreading" in frame.columns
 
 
 def is_side(frame: nw.DataFrame[Any], parameter: str, side: Side | BookSide) -> NDArray[np.bool_]:
-    """Return which rows have a side; raise QueryError for a row without a known side."""
-    values, known = frame.get_column("side").cast(nw.String), [member.value for member in type(side)]
-    strange = values.filter(~values.is_in(known) | values.is_null())
-    if len(strange):
+    """Return whether each row has this side; raise QueryError for a row without a known side."""
+    values, sides = frame.get_column("side").cast(nw.String), [member.value for member in type(side)]
+    unknown_sides = values.filter(~values.is_in(sides) | values.is_null())
+    if len(unknown_sides):
         raise QueryError(
-            parameter, got=f"a row of side {strange[0]}", expected=f"rows of {' and '.join(known)}"
+            parameter, got=f"a row of side {unknown_sides[0]}", expected=f"rows of {' and '.join(sides)}"
         )
     return np.asarray((values == side.value).to_numpy(), dtype=bool)
 
@@ -204,24 +204,24 @@ def levels_per_row(levels: float, most: int) -> int:
 
 
 def smallest_step(price: NDArray[np.float64]) -> float:
-    """Return the smallest step between ascending prices: the grid that they show."""
+    """Return the smallest step between ascending prices."""
     steps = np.diff(price)
-    # Prices that are closer than this are one decimal price, rounded in two ways.
+    # Floats that are closer than this stand for the same decimal price.
     steps = steps[steps > 1e-10 * np.abs(price[1:])]
     if steps.size:
         return float(f"{steps.min():.6g}")
-    # A single price shows no grid: use any height that is visible.
+    # A single price has no step: return any height that is visible.
     return float(10.0 ** np.floor(np.log10(abs(price[0]) or 1.0)) / 1000) if price.size else 1.0
 
 
 def row_of(price: NDArray[np.float64], height: float) -> NDArray[np.int64]:
-    """Return the row of each price. A price that rounding put just below an edge counts as on the edge."""
+    """Return the number of each price's row. A float just below the edge of two rows counts as on the edge."""
     return np.floor(price / height + 1e-6).astype(np.int64)
 
 
-def added(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Return the sum of the values at each place from 0 to ``size`` - 1."""
-    return np.bincount(place, values, minlength=size).astype(np.float64)
+def sums_by_index(index: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return for each index from 0 to ``size`` - 1 the sum of the values that have it."""
+    return np.bincount(index, values, minlength=size).astype(np.float64)
 
 
 def market_frame(
@@ -231,19 +231,23 @@ def market_frame(
     *,
     key: tuple[str, ...] = (),
     without: tuple[str, ...] = (),
-) -> tuple[nw.DataFrame[Any], Whose]:
-    """Return the frame of one market, and that market.
+) -> tuple[nw.DataFrame[Any], Identity]:
+    """Read a frame of one market; return its rows, and the identity of the market.
 
-    Identity columns in ``key`` and ``without`` may have several values. Two rows of one key are an error, because a
-    picture would add them up. A frame that lacks a column of the key passes.
+    Identity columns in ``key`` and ``without`` may have several values. Two rows with the same key are an error,
+    because a picture would add them up. The check is skipped if the frame lacks a column of the key.
     """
-    rows = opened(frame, parameter, columns)
+    rows = read_frame(frame, parameter, columns)
     without += key
-    named = (*_IDENTITY, "amount_unit", "block_size")  # levels of two heights would overlap
-    named = tuple(name for name in named if name in rows.columns and name not in without)
-    values_by_column = {name: _values(rows, name) for name in named}
+    # Levels of two heights would overlap, so the block size must be constant, too.
+    constant_columns = (*_IDENTITY_COLUMNS, "amount_unit", "block_size")
+    constant_columns = tuple(
+        name for name in constant_columns if name in rows.columns and name not in without
+    )
+    values_by_column = {name: _values(rows, name) for name in constant_columns}
     if "amount_unit" in values_by_column and rows.get_column("amount_unit").null_count():
-        del values_by_column["amount_unit"]  # the unit of some rows is unknown, so that of their sum is
+        # If the unit of a row is unknown, the unit of a sum is unknown, too.
+        del values_by_column["amount_unit"]
     for name, values in values_by_column.items():
         if len(values) > 1:
             first = ", ".join([*values[:4], "..."] if len(values) > 4 else values)
@@ -255,41 +259,41 @@ def market_frame(
             )
     require_once(rows, parameter, key)
     values_by_column.pop("block_size", None)
-    return rows, Whose(**{name: values[0] for name, values in values_by_column.items() if values})
+    return rows, Identity(**{name: values[0] for name, values in values_by_column.items() if values})
 
 
 def require_once(frame: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]) -> None:
-    """Raise QueryError if two rows have one key; a frame that lacks a column of the key passes."""
+    """Raise QueryError if two rows have the same key; do nothing if the frame lacks a column of the key."""
     if not key or not {*key} <= {*frame.columns}:
         return
     rows = frame.select(key).drop_nulls()
     floats = [nw.col(name).is_finite() for name in key if rows.schema[name].is_float()]
     rows = rows.filter(*floats) if floats else rows
-    again = len(rows) - len(rows.unique())
-    if again:
-        of_one = " and ".join(filter(None, (", ".join(key[:-1]), key[-1])))
+    repeats = len(rows) - len(rows.unique())
+    if repeats:
+        key_text = " and ".join(filter(None, (", ".join(key[:-1]), key[-1])))
         raise QueryError(
             parameter,
-            got=f"{counted(again, 'row')} with the {of_one} of another row",
-            expected=f"one row per {of_one}",
+            got=f"{counted(repeats, 'row')} with the {key_text} of another row",
+            expected=f"one row per {key_text}",
             hint="drop the rows that came twice: frame.unique() in polars, frame.drop_duplicates() in pandas",
         )
 
 
 def require_same(
-    column: Literal["normalized_symbol", "coin"], parameter: str, whose: Whose, main: Whose, of: str
+    column: Literal["normalized_symbol", "coin"], parameter: str, identity: Identity, main: Identity, of: str
 ) -> None:
     """Raise QueryError if two frames name different coins, or different pairs of coin and quote."""
-    symbol, main_symbol = getattr(whose, column), getattr(main, column)
+    symbol, main_symbol = getattr(identity, column), getattr(main, column)
     if symbol and main_symbol and symbol != main_symbol:
         raise QueryError(
             parameter, got=f"{parameter} of {symbol}", expected=f"those of {main_symbol}, like {of}"
         )
 
 
-def of_another(noun: str, whose: Whose, main: Whose) -> str:
-    """Return e.g. ``trades of Y BTC-PERP`` if they are of another market than the rest of a picture; else nothing."""
-    return f"{noun} of {whose.name}" if whose.name and main.name and whose.name != main.name else ""
+def other_market_note(noun: str, identity: Identity, main: Identity) -> str:
+    """Return e.g. ``trades of Y BTC-PERP`` if a frame is not of the main market; otherwise an empty text."""
+    return f"{noun} of {identity.name}" if identity.name and main.name and identity.name != main.name else ""
 
 
 def _values(frame: nw.DataFrame[Any], name: str) -> list[str]:
@@ -299,7 +303,7 @@ def _values(frame: nw.DataFrame[Any], name: str) -> list[str]:
 def numbers(
     frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return columns as arrays, with NaN for null; raise QueryError for one that is not numeric."""
+    """Return columns as arrays, with NaN for null; raise QueryError for a column that is not numeric."""
     for name in names:
         # A column of nulls may have any dtype.
         if not frame.schema[name].is_numeric() and frame.get_column(name).null_count() < len(frame):
@@ -309,10 +313,13 @@ def numbers(
 
 
 def over_time(
-    frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...], whose: Whose
+    frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...], identity: Identity
 ) -> tuple[NDArray[np.float64], float, dict[str, NDArray[np.float64]]]:
-    """Return starts, length of the interval and values of the rows that have all values, in order of time."""
-    frame = timed(frame, parameter).filter(~nw.col("timestamp").is_null()).sort("timestamp")
+    """Return the starts [matplotlib dates], the length of the interval [d] and the values, in order of time.
+
+    Rows that lack one of the values are left out.
+    """
+    frame = with_datetimes(frame, parameter).filter(~nw.col("timestamp").is_null()).sort("timestamp")
     time = frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     steps = np.diff(time)
     if (steps == 0).any():
@@ -322,21 +329,21 @@ def over_time(
             expected="one market, one row per timestamp",
             hint="drop the rows that came twice, or filter the frame to one market",
         )
-    interval = interval_named(whose.interval)
+    interval = interval_named(identity.interval)
     width = interval.seconds * SECOND if interval else (int(steps.min()) if steps.size else MINUTE)
     values = numbers(frame, parameter, names)
-    known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
-    return dates_of(time[known]), width / DAY, {name: value[known] for name, value in values.items()}
+    is_known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
+    return dates_of(time[is_known]), width / DAY, {name: value[is_known] for name, value in values.items()}
 
 
 def nanoseconds(frame: nw.DataFrame[Any], parameter: str) -> tuple[nw.DataFrame[Any], NDArray[np.int64]]:
-    """Return the rows that have a time, and the times. [ns]"""
-    frame = timed(frame, parameter).filter(~nw.col("timestamp").is_null())
+    """Return the rows that have a time, and their times [ns since the epoch]."""
+    frame = with_datetimes(frame, parameter).filter(~nw.col("timestamp").is_null())
     return frame, frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
 
 
 def dates_of(time: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return times in nanoseconds as dates of matplotlib. [d]"""
+    """Return times in nanoseconds as matplotlib dates. [d]"""
     dates = date2num(time.astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
     return np.asarray(dates, dtype=np.float64)
 

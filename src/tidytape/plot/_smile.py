@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 from tidytape.analytics import options
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._candles import padded
-from tidytape.plot._frame import opened, timed
+from tidytape.plot._candles import padded_limits
+from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._picture import OnePanel
 
 Floats = NDArray[np.float64]
 
-_EXPIRES = time(8, tzinfo=UTC)
+_EXPIRY_TIME = time(8, tzinfo=UTC)  # time of the day at which options expire
 COLOURS = "viridis"
-_BRIGHTEST = 0.85  # last share of the colours that is used on white: yellow is hard to see there
-_DARKEST = 0.3  # first share of the colours that is used on black: violet is hard to see there
-_LISTED = 12  # expiries that a legend lists; of more expiries it lists every second, every third and so on
+_BRIGHTEST = 0.85  # on white the colours end at this share of the scale: yellow is hard to see
+_DARKEST = 0.3  # on black the colours begin at this share of the scale: violet is hard to see
+# A legend lists up to this many expiries; if there are more, every second, every third and so on.
+_LISTED = 12
 
 _AXES = {
     "moneyness": ("Log-moneyness ln(K/F)", "1"),
@@ -36,7 +37,7 @@ _AXES = {
     "strike": ("Strike", "quote per coin"),
 }
 _FIT = {"a", "b", "rho", "m", "sigma"}
-_DEVIATIONS = 5.0  # standard deviations that are in view on either side
+_DEVIATIONS = 5.0  # the axis of standard deviations shows up to this number on either side
 _STEPS = 200  # points of a fitted curve
 _SPREAD = ("bid_iv", "ask_iv")
 
@@ -59,22 +60,24 @@ def smile(
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> Smile:
-    """Draw the volatilities of a chain by strike, one colour per expiry, from dark, the first, to light, the last.
+    """Draw the volatilities of a chain by strike, one colour per expiry: dark for the first, light for the last.
 
     Parameters
     ----------
     chain : frame, n rows, one per (expiry, strike, option_type), any order
-        One chain, of one series and time: the lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``,
-        ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin] and ``implied_volatility`` [%]. Shown
-        are the out-of-the-money options, puts below their forward and calls from it on, and, where the chain has
-        ``bid_iv`` and ``ask_iv`` [%], a line from one to the other. Times are datetimes or int64 nanoseconds since the
-        epoch; an ``expiry`` that is a date is 08:00 UTC of it.
+        One chain, of one exchange, coin and time: the lake's ``option_quotes``, or a frame with ``timestamp``,
+        ``expiry``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin] and
+        ``implied_volatility`` [%]. The picture shows the out-of-the-money options: puts with a strike below the
+        forward, and calls with a strike at or above it. If the chain has ``bid_iv`` and ``ask_iv`` [%], a line joins
+        the two. Times are datetimes or int64 nanoseconds since the epoch; an ``expiry`` that is a date means 08:00 UTC
+        of that day.
     curves : frame, n rows, one per (expiry, moneyness) or one per expiry, any order; optional
-        Curves to draw beside the quotes, of the same chain: as `tidytape.analytics.options.smile` returns them, or fits
-        as `tidytape.analytics.options.svi` does.
+        Curves of the same chain, drawn beside the quotes: as `tidytape.analytics.options.smile` returns them, or fits
+        as `tidytape.analytics.options.svi` returns them.
     x : {"moneyness", "deviation", "strike"}
-        What is right: ln(K/F); the same in standard deviations, with σ of the quote nearest to the forward, so that
-        smiles of a day and of a year are as wide, of which 5 either side are in view; or K.
+        The horizontal axis. "moneyness": ln(K/F). "deviation": ln(K/F) in standard deviations, with σ of the quote
+        nearest to the forward, so that smiles of a day and of a year are equally wide; the picture shows 5 on either
+        side. "strike": K.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -83,11 +86,11 @@ def smile(
     Returns
     -------
     Smile
-        The artists. A frame with no quotes says "no data".
+        The artists. For a frame with no quotes the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
-        - ``quotes`` : dict of datetime to Line2D. By expiry in UTC, the out-of-the-money quotes as dots, which a thin
-          line joins where no curve does.
+        - ``quotes`` : dict of datetime to Line2D. By expiry in UTC, the out-of-the-money quotes as dots; a thin line
+          joins the dots if the expiry has no curve.
         - ``curves`` : dict of datetime to Line2D. By expiry in UTC, the curve of the argument ``curves``.
         - ``spreads`` : dict of datetime to LineCollection. By expiry in UTC, a line from bid to ask at each quote that
           has both.
@@ -97,7 +100,7 @@ def smile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame is none or holds several chains, or an argument is not as listed.
+        If an argument is not a frame, holds several chains, or is not as listed.
 
     Examples
     --------
@@ -129,19 +132,21 @@ def smile(
     zone, zone_name = style.zone(timezone)  # refuse an unknown zone before a figure is made
     if x not in _AXES:
         raise QueryError("x", got=x, expected="one of " + ", ".join(_AXES))
-    quotes = _opened(
+    quotes = _read_quotes(
         chain, "chain", ("timestamp", "expiry", "option_type", "strike", "forward", "implied_volatility")
     )
     title, now = _title(quotes, "chain", zone, zone_name)
-    place = "strike" if x == "strike" else "moneyness"
-    dots = _dots(quotes, place)
+    x_column = "strike" if x == "strike" else "moneyness"
+    dots = _dots(quotes, x_column)
     lines: _Smiles = {}
     if curves is not None:
-        curve_rows = _fitted(curves, place)
-        # A curve with another title is of another chain.
+        curve_rows = _evaluated(curves, x_column)
+        # The title names exchange, coin and time: curves with another title are of another chain.
         if (other := _title(curve_rows, "curves", zone, zone_name)[0]) not in {title, ""}:
             raise QueryError("curves", got=f"those of {other}", expected=f"those of {title}")
-        lines = _by_expiry(curve_rows, [_floats(curve_rows, name) for name in (place, "implied_volatility")])
+        lines = _by_expiry(
+            curve_rows, [_floats(curve_rows, name) for name in (x_column, "implied_volatility")]
+        )
     if x == "deviation":
         scales = _deviations(lines | dots, now)
         dots, lines = _scaled(dots, scales), _scaled(lines, scales)
@@ -156,9 +161,9 @@ def smile(
     drawn = Smile(ax, {}, {}, {})
     for expiry, colour in zip(expiries, _shades(ax, len(expiries)), strict=True):
         if expiry in dots:
-            place_of, volatility, bid, ask = dots[expiry]
+            x_values, volatility, bid, ask = dots[expiry]
             (drawn.quotes[expiry],) = ax.plot(
-                place_of,
+                x_values,
                 volatility,
                 color=colour,
                 linestyle="none" if expiry in lines else "solid",  # a curve joins these dots
@@ -167,9 +172,9 @@ def smile(
                 markersize=3,
                 zorder=2.2,
             )
-            both = np.isfinite(bid) & np.isfinite(ask)
-            if both.any():
-                ends = np.array([[place_of, bid], [place_of, ask]]).transpose(2, 0, 1)[both]
+            has_spread = np.isfinite(bid) & np.isfinite(ask)
+            if has_spread.any():
+                ends = np.array([[x_values, bid], [x_values, ask]]).transpose(2, 0, 1)[has_spread]
                 spread = LineCollection(list(ends), colors=[colour], linewidths=1.6, alpha=0.5, zorder=2.0)
                 drawn.spreads[expiry] = spread
                 ax.add_collection(spread)
@@ -185,22 +190,22 @@ def smile(
 
 
 _Smiles = dict[datetime, Floats]
-"""For each expiry an array with rows: places in order, volatilities and, for quotes, bids and asks."""
+"""By expiry, an array with these rows: x values in order, volatilities and, for quotes, bids and asks."""
 
 
-def _opened(frame: object, parameter: str, needed: tuple[str, ...]) -> nw.DataFrame[Any]:
-    frame = timed(opened(frame, parameter, needed), parameter)
+def _read_quotes(frame: object, parameter: str, needed: tuple[str, ...]) -> nw.DataFrame[Any]:
+    frame = with_datetimes(read_frame(frame, parameter, needed), parameter)
     if "expiry" in needed and frame.schema["expiry"] != nw.Date:
-        frame = timed(frame, parameter, "expiry")
+        frame = with_datetimes(frame, parameter, "expiry")
     return frame
 
 
 def _title(
     frame: nw.DataFrame[Any], parameter: str, zone: tzinfo, zone_name: str
 ) -> tuple[str, datetime | None]:
-    """Return the name and the time of a chain; raise QueryError if the frame has several."""
-    named = [name for name in ("exchange", "coin", "timestamp") if name in frame.columns]
-    chains = frame.select(*named).drop_nulls("timestamp").unique()
+    """Return the title of a chain, which names exchange, coin and time, and the time; raise if there are several."""
+    columns = [name for name in ("exchange", "coin", "timestamp") if name in frame.columns]
+    chains = frame.select(*columns).drop_nulls("timestamp").unique()
     if len(chains) > 1:
         raise QueryError(
             parameter,
@@ -210,20 +215,20 @@ def _title(
         )
     if not len(chains):
         return "", None
-    *whose, moment = chains.row(0)
-    now = _utc(moment)
+    *identity, timestamp = chains.row(0)
+    now = _utc(timestamp)
     text = now.astimezone(zone).strftime("%Y-%m-%d %H:%M")
     return ", ".join(
-        filter(None, [" ".join(str(name) for name in whose if name), f"{text} {zone_name}"])
+        filter(None, [" ".join(str(name) for name in identity if name), f"{text} {zone_name}"])
     ), now
 
 
-def _fitted(curves: object, place: str) -> nw.DataFrame[Any]:
-    """Return the rows of curves; fits are evaluated first."""
-    frame = opened(curves, "curves")
+def _evaluated(curves: object, x_column: str) -> nw.DataFrame[Any]:
+    """Return the points of curves; fits are evaluated first."""
+    frame = read_frame(curves, "curves")
     if _FIT.issubset(frame.columns) and "implied_volatility" not in frame.columns:
         curves = options.smile(frame.to_native(), steps=_STEPS)
-    return _opened(curves, "curves", ("timestamp", "expiry", place, "implied_volatility"))
+    return _read_quotes(curves, "curves", ("timestamp", "expiry", x_column, "implied_volatility"))
 
 
 def _floats(frame: nw.DataFrame[Any], name: str) -> Floats:
@@ -232,27 +237,30 @@ def _floats(frame: nw.DataFrame[Any], name: str) -> Floats:
     return frame[name].cast(nw.Float64).to_numpy().astype(np.float64)
 
 
-def _dots(quotes: nw.DataFrame[Any], place: str) -> _Smiles:
+def _dots(quotes: nw.DataFrame[Any], x_column: str) -> _Smiles:
     """Return the out-of-the-money quotes of each expiry."""
     names = ("strike", "forward", "implied_volatility", *_SPREAD)
     strike, forward, volatility, bid, ask = (_floats(quotes, name) for name in names)
     with np.errstate(divide="ignore", invalid="ignore"):
         moneyness = np.log(strike / forward)
-    kind = quotes["option_type"].cast(nw.String).to_list()
-    shown = np.array(
-        [name == ("CALL" if money >= 0 else "PUT") for name, money in zip(kind, moneyness, strict=True)], bool
+    option_types = quotes["option_type"].cast(nw.String).to_list()
+    is_out_of_the_money = np.array(
+        [name == ("CALL" if k >= 0 else "PUT") for name, k in zip(option_types, moneyness, strict=True)], bool
     )
-    volatility = np.where(shown & np.isfinite(moneyness) & (volatility > 0), volatility, np.nan)
-    places = moneyness if place == "moneyness" else strike
-    return _by_expiry(quotes, [places, volatility, bid, ask], gaps=False)
+    is_shown = is_out_of_the_money & np.isfinite(moneyness) & (volatility > 0)
+    x_values = moneyness if x_column == "moneyness" else strike
+    return _by_expiry(quotes, [x_values, np.where(is_shown, volatility, np.nan), bid, ask], gaps=False)
 
 
 def _by_expiry(frame: nw.DataFrame[Any], columns: list[Floats], *, gaps: bool = True) -> _Smiles:
-    """Return the smile of each expiry that has a known volatility; unknown volatilities are gaps, or left out."""
-    places, volatility = columns[:2]
+    """Return the smile of each expiry that has a known volatility.
+
+    With ``gaps`` unknown volatilities stay as NaN, otherwise they are left out.
+    """
+    x_values, volatility = columns[:2]
     rows_by_expiry: dict[datetime, list[int]] = {}
     for row, expiry in enumerate(frame["expiry"].to_list()):
-        if expiry is not None and np.isfinite(places[row]) and (gaps or np.isfinite(volatility[row])):
+        if expiry is not None and np.isfinite(x_values[row]) and (gaps or np.isfinite(volatility[row])):
             rows_by_expiry.setdefault(_utc(expiry), []).append(row)
     smiles = {}
     for expiry, rows in rows_by_expiry.items():
@@ -267,21 +275,21 @@ def _deviations(smiles: _Smiles, now: datetime | None) -> dict[datetime, float]:
     deviations = {}
     for expiry, (moneyness, volatility, *_) in smiles.items():
         years = 0.0 if now is None else (expiry - now) / timedelta(days=365)
-        known = np.isfinite(volatility)
-        nearest = volatility[known][np.argmin(np.abs(moneyness[known]))]
+        is_known = np.isfinite(volatility)
+        nearest = volatility[is_known][np.argmin(np.abs(moneyness[is_known]))]
         if years > 0:
             deviations[expiry] = float(nearest / 100 * np.sqrt(years))
     return deviations
 
 
 def _set_view(ax: Axes, smiles: list[Floats]) -> None:
-    """Show the quotes within some deviations: strikes further out would squeeze them."""
-    places, volatility = np.hstack([smile[:2] for smile in smiles])
-    in_view = (np.abs(places) <= _DEVIATIONS) & np.isfinite(volatility)
-    if in_view.any():
-        low, high = volatility[in_view].min(), volatility[in_view].max()
-        ax.set_xlim(max(-_DEVIATIONS, places.min() - 0.2), min(_DEVIATIONS, places.max() + 0.2))
-        ax.set_ylim(*padded(low, high))
+    """Limit the axes to `_DEVIATIONS` standard deviations: strikes further out would squeeze the others."""
+    deviations, volatility = np.hstack([smile[:2] for smile in smiles])
+    is_in_view = (np.abs(deviations) <= _DEVIATIONS) & np.isfinite(volatility)
+    if is_in_view.any():
+        low, high = volatility[is_in_view].min(), volatility[is_in_view].max()
+        ax.set_xlim(max(-_DEVIATIONS, deviations.min() - 0.2), min(_DEVIATIONS, deviations.max() + 0.2))
+        ax.set_ylim(*padded_limits(low, high))
 
 
 def _scaled(smiles: _Smiles, scales: dict[datetime, float]) -> _Smiles:
@@ -292,11 +300,11 @@ def _scaled(smiles: _Smiles, scales: dict[datetime, float]) -> _Smiles:
     }
 
 
-def _utc(moment: date) -> datetime:
-    """Return a time in UTC; a date becomes the time of day at which options expire."""
-    if not isinstance(moment, datetime):
-        return datetime.combine(moment, _EXPIRES)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+def _utc(date_or_time: date) -> datetime:
+    """Return a datetime in UTC; a date becomes the time on that day at which options expire."""
+    if not isinstance(date_or_time, datetime):
+        return datetime.combine(date_or_time, _EXPIRY_TIME)
+    return date_or_time.replace(tzinfo=UTC) if date_or_time.tzinfo is None else date_or_time.astimezone(UTC)
 
 
 def _shades(ax: Axes, number: int) -> list[Any]:
@@ -307,17 +315,17 @@ def _shades(ax: Axes, number: int) -> list[Any]:
 def _legend(drawn: Smile, now: datetime | None, zone: tzinfo, zone_name: str) -> None:
     """List the expiries with their days to expiry, and explain dots and lines."""
     ax, lines = drawn.ax, drawn.curves | drawn.quotes
-    named = sorted(lines)[:: -(-len(lines) // _LISTED)]
-    for expiry in named:
+    listed_expiries = sorted(lines)[:: -(-len(lines) // _LISTED)]
+    for expiry in listed_expiries:
         days_left = "" if now is None else f" ({(expiry - now) / timedelta(days=1):.3g} d)"
         lines[expiry].set_label(f"{expiry.astimezone(zone):%Y-%m-%d}{days_left}")
     ink = style.around(ax).ink
-    what: list[tuple[Any, dict[str, Any], str]] = [
+    marks: list[tuple[Any, dict[str, Any], str]] = [
         (drawn.quotes, {"marker": "o", "markersize": 3, "linestyle": "none"}, "mark"),
         (drawn.spreads, {"marker": "|", "markersize": 9, "linestyle": "none", "alpha": 0.6}, "bid to ask"),
         (drawn.curves, {"linewidth": 1.2}, "curve"),
     ]
-    keys = [Line2D([], [], color=ink, label=name, **look) for shown, look, name in what if shown]
-    handles = [lines[expiry] for expiry in named] + (keys if len(keys) > 1 else [])
-    # Beside the axes: smiles leave no corner free.
+    mark_handles = [Line2D([], [], color=ink, label=name, **look) for artists, look, name in marks if artists]
+    handles = [lines[expiry] for expiry in listed_expiries] + (mark_handles if len(mark_handles) > 1 else [])
+    # The legend is beside the axes, because smiles leave no corner free.
     style.legend(ax, handles, title=f"Expiry [{zone_name}]", place="beside")

@@ -34,10 +34,14 @@ from matplotlib.transforms import ScaledTranslation
 from tidytape.errors import QueryError
 
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Okabe and Ito's colours for several series. Theirs has black and yellow too: those vanish on black and on white."""
+"""Colours of several series, from Okabe and Ito's palette, without its black and its yellow.
+
+Black would vanish on a black background, yellow on a white one.
+"""
 
 OF = " · "  # separates the subject of a title from the market
-_VISIBLE = 0.85  # share of viridis that is used: its yellow is hard to see on white, its violet on black
+# Share of the viridis scale that is used: its yellow is hard to see on white, its violet on black.
+_VISIBLE = 0.85
 _DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 
@@ -46,8 +50,8 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 class Palette:
     """Colours that are readable on one kind of background.
 
-    ``up``, ``down``, ``buy`` and ``sell`` are of Okabe and Ito's palette, which colour-blind eyes tell apart; the two
-    of a pair differ in lightness as well.
+    ``up``, ``down``, ``buy`` and ``sell`` are from Okabe and Ito's palette, which colour-blind people can tell apart.
+    The colours of each pair also differ in lightness.
     """
 
     ink: str  # text and important lines
@@ -62,7 +66,7 @@ class Palette:
     poc: str
     value_area: str
     value_area_edge: str
-    series: tuple[str, ...]  # several lines
+    series: tuple[str, ...]  # the lines of a picture with several series, in this order
 
 
 _LIGHT = Palette(
@@ -97,19 +101,20 @@ _DARK = Palette(
 )
 _TITLE, _SMALLEST = 12.0, 8.0  # usual font size of titles, and the smallest in a narrow figure [pt]
 _LETTER = 0.56  # usual width of a letter as a share of the font size
-_ABOVE = 22.0  # distance between axes and title if a legend stands between them [pt]
+_ABOVE = 22.0  # distance between axes and title if a legend is between them [pt]
 _ROUND_DAYS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
-_EQUAL = 0.179  # black and white have equal contrast on this relative luminance: sqrt(1.05 * 0.05) - 0.05
+# Black and white text have equal contrast on a background of this relative luminance: sqrt(1.05 * 0.05) - 0.05.
+_EQUAL_CONTRAST = 0.179
 
 
 def inside(ax: Axes) -> Palette:
     """Return the colours for artists inside axes, on the face of the axes."""
-    return _DARK if _luminance(face(ax)) < _EQUAL else _LIGHT
+    return _DARK if _luminance(face(ax)) < _EQUAL_CONTRAST else _LIGHT
 
 
 def around(ax: Axes) -> Palette:
     """Return the colours for labels, ticks and titles around axes, on the face of the figure."""
-    return _DARK if _luminance(_ground(ax)) < _EQUAL else _LIGHT
+    return _DARK if _luminance(_ground(ax)) < _EQUAL_CONTRAST else _LIGHT
 
 
 def is_dark(ax: Axes) -> bool:
@@ -117,30 +122,30 @@ def is_dark(ax: Axes) -> bool:
     return inside(ax) is _DARK
 
 
-def look(ax: Axes, place: int) -> dict[str, Any]:
-    """Return colour, dashes and marker of one of several lines; repeated colours have other dashes.
+def look(ax: Axes, index: int) -> dict[str, Any]:
+    """Return colour, dashes and marker of one of several lines; a colour that is used again has other dashes.
 
-    The marker is for `mark_end`, which shows it.
+    The marker is invisible until `mark_end` shows it at the end of the line.
     """
     colours = inside(ax).series
     return {
-        "color": colours[place % len(colours)],
-        "linestyle": _DASHES[place // len(colours) % len(_DASHES)],
-        "marker": _MARKERS[place % len(_MARKERS)],
+        "color": colours[index % len(colours)],
+        "linestyle": _DASHES[index // len(colours) % len(_DASHES)],
+        "marker": _MARKERS[index % len(_MARKERS)],
         "markersize": 4.5,
         "markevery": [],
     }
 
 
 def mark_end(line: Line2D) -> None:
-    """Add a marker at the last value of a line: in a print without colours it tells lines apart."""
+    """Show the marker at the last value of a line: it tells lines apart in a print without colours."""
     values = np.asarray(line.get_ydata(), float)
-    shown: Any = line.get_markevery()
-    line.set_markevery(sorted({*shown, *np.flatnonzero(np.isfinite(values))[-1:].tolist()}))
+    marked: Any = line.get_markevery()
+    line.set_markevery(sorted({*marked, *np.flatnonzero(np.isfinite(values))[-1:].tolist()}))
 
 
 def from_above(lines: Iterable[Line2D]) -> list[Line2D]:
-    """Return lines by their last values, the highest first: the order of a legend beside them."""
+    """Return lines sorted by their last values, the highest first, as they end beside a legend."""
 
     def last(line: Line2D) -> float:
         values = np.asarray(line.get_ydata(), float)
@@ -150,10 +155,10 @@ def from_above(lines: Iterable[Line2D]) -> list[Line2D]:
 
 
 def shades(ax: Axes, colour: str, faint: float = 0.14) -> Colormap:
-    """Return a scale of one colour, from nearly the face of the axes to the colour and on toward their ink.
+    """Return a scale of colours from nearly that of the background, over ``colour``, to a stronger one.
 
-    The colour itself is above the middle, so that usual sizes stay faint and walls stand out. ``faint`` is the share
-    of the colour at the beginning of the scale: more for a picture with few marks.
+    ``colour`` itself is at three quarters of the scale, so that usual sizes stay faint and walls stand out. ``faint``
+    is its share in the first colour of the scale: use more for a picture with few marks.
     """
     ground, pure, strong = (np.array(to_rgb(name)) for name in (face(ax), colour, inside(ax).poc))
     first, last = ground + faint * (pure - ground), pure + 0.8 * (strong - pure)
@@ -161,9 +166,9 @@ def shades(ax: Axes, colour: str, faint: float = 0.14) -> Colormap:
 
 
 def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Colormap:
-    """Return a scale from one colour over nearly the face of the axes to another, e.g. from sells to buys.
+    """Return a scale of colours from ``low`` over nearly that of the background to ``high``, e.g. from sells to buys.
 
-    ``middle_ink`` is the share of ink in the middle: more if zero must differ from an empty cell.
+    ``middle_ink`` is the share of the text colour in the middle: use more if zero must differ from an empty cell.
     """
     ground = np.array(face(ax))
     middle = ground + middle_ink * (np.array(to_rgb(inside(ax).ink)) - ground)
@@ -171,14 +176,14 @@ def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Col
 
 
 def ordered(ax: Axes) -> Colormap:
-    """Return a scale for ordered values, without the end that is hard to see on the face of the axes."""
+    """Return a scale of colours for ordered values, without the end that is hard to see on the background."""
     colours = mpl.colormaps["viridis"]
     first = 1 - _VISIBLE if is_dark(ax) else 0.0
     return ListedColormap(colours(np.linspace(first, first + _VISIBLE, 256)))
 
 
 def room(ax: Axes, width: float, height: float) -> tuple[float, float]:
-    """Return the size of a share of the width and height of axes, before a layout engine resizes them. [pt]"""
+    """Return how large these shares of the width and height of axes are, before a layout engine resizes them. [pt]"""
     box = ax.get_window_extent()
     points = 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
     return width * box.width * points, height * box.height * points
@@ -191,12 +196,12 @@ def width_of(ax: Axes) -> float:
 
 
 def halo(ax: Axes, width: float = 2.5) -> list[Any]:
-    """Return path effects that keep a line or text readable over colours: a rim in the colour of the axes."""
+    """Return path effects that keep a line or text readable over colours: a rim in the colour of the background."""
     return [withStroke(linewidth=width, foreground=face(ax))]
 
 
 def face(ax: Axes) -> tuple[float, float, float]:
-    """Return the visible colour of the face of axes, which may be transparent, over the figure."""
+    """Return the visible background colour of axes; if it is transparent, that of the figure shows through."""
     return _over(ax.get_facecolor() if ax.axison else "none", _ground(ax))
 
 
@@ -209,7 +214,7 @@ def _ground(ax: Axes) -> tuple[float, float, float]:
         part = None if parent is part else parent
     ground = to_rgb("white")
     if not any(to_rgba(colour)[3] for colour in faces):
-        # A figure without a face will be shown on a page of the colour that the axes are meant for.
+        # A transparent figure will be shown on a page: assume the colours that the axes and the settings have.
         faces = [ax.get_facecolor(), mpl.rcParams["figure.facecolor"]]
     for colour in reversed(faces):
         ground = _over(colour, ground)
@@ -217,6 +222,7 @@ def _ground(ax: Axes) -> tuple[float, float, float]:
 
 
 def _over(colour: Any, below: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return the visible colour of a transparent colour over another."""
     *channels, alpha = to_rgba(colour)
     red, green, blue = (alpha * top + (1 - alpha) * low for top, low in zip(channels, below, strict=True))
     return red, green, blue
@@ -229,13 +235,13 @@ def _luminance(colour: tuple[float, float, float]) -> float:
 
 
 def rgb(colour: str) -> tuple[float, float, float]:
-    """Return a colour as red, green and blue."""
+    """Return red, green and blue of a colour, from 0 to 1."""
     return to_rgb(colour)
 
 
 def on(colour: tuple[float, float, float]) -> str:
-    """Return the colour of text that stands on a colour."""
-    return (_DARK if _luminance(colour) < _EQUAL else _LIGHT).poc
+    """Return black or white, whichever is readable as text on a colour."""
+    return (_DARK if _luminance(colour) < _EQUAL_CONTRAST else _LIGHT).poc
 
 
 def label(name: str, unit: str) -> str:
@@ -244,7 +250,7 @@ def label(name: str, unit: str) -> str:
 
 
 def zone(timezone: str | tzinfo) -> tuple[tzinfo, str]:
-    """Return a time zone and the name to print."""
+    """Return a time zone and its name for labels; raise QueryError if it is unknown."""
     if isinstance(timezone, tzinfo):
         return timezone, str(timezone)
     if timezone == "UTC":
@@ -288,12 +294,12 @@ def several_axes(axes: object, number: int, expected: str) -> tuple[Axes, ...]:
     Raises
     ------
     QueryError
-        If the number of axes is another, or one of them is not axes.
+        If there are fewer or more than ``number``, or one of them is not axes.
     """
     several = (axes,) if isinstance(axes, Axes) or not isinstance(axes, Iterable) else tuple(axes)
     if not all(isinstance(ax, Axes) for ax in several):
-        kind = next(type(ax).__name__ for ax in several if not isinstance(ax, Axes))
-        raise QueryError("axes", got=kind, expected=expected)
+        type_name = next(type(ax).__name__ for ax in several if not isinstance(ax, Axes))
+        raise QueryError("axes", got=type_name, expected=expected)
     if len(several) != number:
         raise QueryError("axes", got=f"{len(several)} axes", expected=expected)
     return several
@@ -317,7 +323,7 @@ def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:
     Raises
     ------
     QueryError
-        If the axes are polar, of a map or of 3D.
+        If the axes are polar, three-dimensional or a map projection.
     """
     if ax.name in {"polar", "3d", "aitoff", "hammer", "lambert", "mollweide"}:
         expected = "axes with a flat x and y, as of Figure().add_subplot()"
@@ -334,7 +340,7 @@ def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:
 
 
 def title(ax: Axes, subject: str, *of: str) -> None:
-    """Write the title of axes: the subject, then market and interval.
+    """Write the title of axes: the subject, then what it is of, such as market and interval.
 
     Examples
     --------
@@ -354,15 +360,15 @@ def _write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
     ax.set_title(text, loc="left", pad=pad, color=around(ax).ink, size=size, parse_math=False)
 
 
-def fixed_ticks(axis: Axis, places: Sequence[float], labels: Sequence[str]) -> None:
-    """Give an axis ticks at these places with these texts, and no smaller ones."""
-    axis.set_major_locator(FixedLocator(places))
+def fixed_ticks(axis: Axis, positions: Sequence[float], labels: Sequence[str]) -> None:
+    """Give an axis ticks at these positions with these texts, and no minor ticks."""
+    axis.set_major_locator(FixedLocator(positions))
     axis.set_major_formatter(FixedFormatter(labels))
     axis.set_minor_locator(NullLocator())
 
 
 def day_ticks(axis: Axis, first: float, last: float, otherwise: float) -> None:
-    """Give an axis of days to expiry round ticks from ``first`` to ``last``, or one tick if none is between them."""
+    """Give an axis of days to expiry round ticks from ``first`` to ``last``, or a tick at ``otherwise``."""
     ticks = [day for day in _ROUND_DAYS if first <= day <= last] or [otherwise]
     fixed_ticks(axis, ticks, [f"{day:g}" for day in ticks])
 
@@ -373,7 +379,7 @@ def x_label(ax: Axes, name: str, unit: str = "") -> None:
 
 
 def y_label(ax: Axes, name: str, unit: str = "", *, bins: int | None = None) -> None:
-    """Label the vertical axis with a name and a unit; with ``bins`` it has about so many round ticks."""
+    """Label the vertical axis with a name and a unit, and give it about ``bins`` round ticks."""
     if bins is not None:
         ax.yaxis.set_major_locator(round_ticks(bins))
     _name(ax.yaxis, label(name, unit))
@@ -394,24 +400,24 @@ def legend(
     ax : Axes
         The axes that the legend explains.
     handles : sequence of Artist, optional
-        The artists to list; without it all that have a label.
+        The artists to list; by default all artists that have a label.
     title : str, optional
         Text above the entries.
     place : {"inside", "beside", "above", "below", "corner"}
-        Inside: in the axes, where there is most room. Beside: right of them. Above: in a row above them. Below: under
-        the label of their lower edge. Corner: in the upper left corner of axes that have no data.
+        Inside: in the axes, where there is most room. Beside: right of the axes. Above: in a row above the axes. Below:
+        under the label of the horizontal axis. Corner: in the upper left corner of axes that have no data.
     columns : int, optional
-        How many entries stand side by side; without it all of them above the axes, and one elsewhere.
+        Number of entries side by side. By default all entries if the legend is above the axes, and one otherwise.
     """
     artists = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
-    where: dict[str, Any] = {
+    placement: dict[str, Any] = {
         "inside": {"framealpha": 0.9, "edgecolor": inside(ax).grid, "facecolor": face(ax)},
         "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False},
         "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False, "borderaxespad": 0.1},
         "below": {
             "loc": "upper left",
             "bbox_to_anchor": (0.0, 0.0),
-            "bbox_transform": ax.transAxes + _down(ax, 46),
+            "bbox_transform": ax.transAxes + _down(ax, 46),  # below the labels of the ticks and of the axis
             "borderaxespad": 0,
             "frameon": False,
         },
@@ -425,7 +431,7 @@ def legend(
     }[place]
     text = inside(ax).ink if place == "inside" else around(ax).ink
     if place == "above":
-        where |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderpad": 0.2}
+        placement |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderpad": 0.2}
         _write_title(ax, ax.get_title(loc="left"), pad=_ABOVE)
     drawn = ax.legend(
         handles=artists,
@@ -435,7 +441,7 @@ def legend(
         alignment="left",
         labelcolor=text,
         ncols=columns or (max(len(artists), 1) if place == "above" else 1),
-        **where,
+        **placement,
     )
     drawn.get_title().set_color(text)
     for part in (drawn.get_title(), *drawn.get_texts()):
@@ -444,6 +450,7 @@ def legend(
 
 
 def _down(ax: Axes, points: float) -> ScaledTranslation:
+    """Return a transformation that moves an artist down."""
     return ScaledTranslation(0, -points / 72, ax.get_figure(root=True).dpi_scale_trans)  # type: ignore[union-attr]
 
 
@@ -456,7 +463,7 @@ def colour_bar(
     part: tuple[int, int] = (0, 1),
     format: Any = None,
 ) -> Colorbar:
-    """Draw a bar that explains colours right of axes, which keep their size; it always has ticks.
+    """Draw a bar that explains colours, right of axes; the axes keep their size, and the bar always has ticks.
 
     Parameters
     ----------
@@ -465,16 +472,16 @@ def colour_bar(
     colours : ScalarMappable
         The artist that has the colours.
     name, unit : str
-        Name and unit of its values.
+        Name and unit of the values.
     part : (int, int)
-        Number of the bar, from below, and how many bars stand above each other.
+        Index of the bar, from below, and the number of bars above each other.
     format : callable, optional
-        Turns a value into text; `short` if left out.
+        Turns a value into text; by default `short`.
     """
-    place, number = part
+    index, number = part
     height = 0.96 if number == 1 else 1 / number - 0.05
-    inset = ax.inset_axes((1.015, 0.02 + place * (0.96 - height) / max(number - 1, 1), 0.018, height))
-    bar = ax.get_figure(root=True).colorbar(colours, cax=inset)  # type: ignore[union-attr]
+    bar_axes = ax.inset_axes((1.015, 0.02 + index * (0.96 - height) / max(number - 1, 1), 0.018, height))
+    bar = ax.get_figure(root=True).colorbar(colours, cax=bar_axes)  # type: ignore[union-attr]
     outer = around(ax)
     bar.outline.set_visible(False)
     low, high = (float(end) for end in colours.get_clim())
@@ -488,7 +495,7 @@ def colour_bar(
 
 
 def _ticks(low: float, high: float, *, is_log: bool) -> list[float]:
-    """Return round numbers from ``low`` to ``high``, two to seven of them."""
+    """Return two to seven round numbers between ``low`` and ``high``; the two ends if there are no round ones."""
     if is_log:
         powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
         for digits in ((1,), (1, 3), (1, 2, 5)):
@@ -501,22 +508,22 @@ def _ticks(low: float, high: float, *, is_log: bool) -> list[float]:
 
 
 def round_ticks(bins: int) -> MaxNLocator:
-    """Return a locator of about so many ticks at round numbers."""
+    """Return a locator of about ``bins`` ticks at round numbers."""
     return MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10])
 
 
 def time_axis(axis: Axis, timezone: str | tzinfo) -> None:
     """Show an axis of matplotlib dates as times in a zone, which the label names."""
-    where, name = zone(timezone)
-    locator = _Roomy(tz=where)  # type: ignore[no-untyped-call]
+    tz, name = zone(timezone)
+    locator = _Roomy(tz=tz)  # type: ignore[no-untyped-call]
     axis.set_major_locator(locator)
-    axis.set_major_formatter(_Dates(locator, where))
+    axis.set_major_formatter(_Dates(locator, tz))
     _name(axis, label("Time", name))
-    axis.label.set(x=0.0, horizontalalignment="left")  # leave the right end to the days
+    axis.label.set(x=0.0, horizontalalignment="left")  # the right end of the axis shows the days
 
 
 def show_times(ax: Axes, first: float, last: float, *, pad: float = 0.0, right: float | None = None) -> None:
-    """Show a window on an axis of times, with a margin that does not count as days shown.
+    """Show a window on an axis of times, with a margin; the days at the end of the axis are those of the window only.
 
     Parameters
     ----------
@@ -526,7 +533,7 @@ def show_times(ax: Axes, first: float, last: float, *, pad: float = 0.0, right: 
     pad : float
         Width of the margin. [d]
     right : float, optional
-        Width of the right margin, if it differs. [d]
+        Width of the right margin, if it differs from the left one. [d]
     """
     formatter = ax.xaxis.get_major_formatter()
     if isinstance(formatter, _Dates):
@@ -535,7 +542,7 @@ def show_times(ax: Axes, first: float, last: float, *, pad: float = 0.0, right: 
 
 
 def same_times(ax: Axes, other: Axes) -> None:
-    """Show the times on ``ax`` that ``other`` shows."""
+    """Show on ``ax`` the same times as on ``other``."""
     formatter, other_formatter = ax.xaxis.get_major_formatter(), other.xaxis.get_major_formatter()
     if isinstance(formatter, _Dates) and isinstance(other_formatter, _Dates):
         formatter.window = other_formatter.window
@@ -543,7 +550,7 @@ def same_times(ax: Axes, other: Axes) -> None:
 
 
 def price_axis(axis: Axis, unit: str) -> None:
-    """Show an axis as prices, in full: without an offset or a power of ten."""
+    """Show an axis as prices with all their digits, without an offset or a power of ten."""
     axis.set_major_locator(round_ticks(8))
     axis.set_major_formatter(Grouped())
     _name(axis, label("Price", unit))
@@ -580,7 +587,7 @@ def no_data(ax: Axes) -> None:
 
 
 def price_text(price: float, step: float | None) -> str:
-    """Return a price with as many decimals as its grid has.
+    """Return a price with as many decimals as ``step``, the height of its rows, has.
 
     Examples
     --------
@@ -594,7 +601,7 @@ def price_text(price: float, step: float | None) -> str:
 
 
 def short(value: float) -> str:
-    """Return a volume in few characters.
+    """Return an amount in few characters, with all its digits.
 
     Examples
     --------
@@ -619,14 +626,15 @@ def rounded(value: float) -> str:
 
 
 class _Roomy(AutoDateLocator):
-    """Places as many ticks as have room side by side, however wide the axis is."""
+    """Places as many ticks as there is room for side by side."""
 
     def get_locator(self, dmin: datetime, dmax: datetime) -> DateLocator:
-        # The axis counts room for labels of three characters, and a locator often places fewer ticks than allowed.
+        # `get_tick_space` counts labels of three characters, which is too many for times; but a locator often places
+        # fewer ticks than it may, so subtract only two.
         room = self.axis.get_tick_space() - 2 if self.axis else 9
         most = min(max(room, 5), 12)
         self.maxticks = dict.fromkeys(self.maxticks, most)
-        # With fewer days than this, show hours.
+        # If the axis shows fewer days than this, the ticks are hours.
         self.minticks = min((most - 1) // 2, 4)
         return super().get_locator(dmin, dmax)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -636,7 +644,7 @@ _SECOND = 1 / 86_400
 
 
 class _Dates(ConciseDateFormatter):
-    """Writes times in few characters, and the days shown at the end of the axis."""
+    """Writes times in few characters, and at the end of the axis the first and the last day that it shows."""
 
     def __init__(self, locator: DateLocator, zone: tzinfo) -> None:
         zero_formats = ["", "%Y", "%b", "%d %b", "%H:%M", "%H:%M"]
@@ -651,7 +659,7 @@ class _Dates(ConciseDateFormatter):
         start, end = max(low, self.window[0]), min(high, self.window[1])
         if start >= end:  # the user moved the axis away from the data
             start, end = low, high
-        # The end is exclusive: midnight would name a day that is not shown.
+        # The end is exclusive: without the subtraction, an end at midnight would name a day that is not shown.
         first, last = (
             num2date(time, tz=self._zone).strftime("%Y-%m-%d")  # type: ignore[no-untyped-call]
             for time in (start, max(start, end - _SECOND))
@@ -660,7 +668,7 @@ class _Dates(ConciseDateFormatter):
 
 
 class Grouped(ScalarFormatter):
-    """Writes plain decimals with separators of thousands."""
+    """Writes numbers without an exponent and with a comma between thousands."""
 
     def __init__(self) -> None:
         super().__init__(useOffset=False, useMathText=False)

@@ -18,47 +18,21 @@ from numpy.typing import NDArray
 from tidytape.analytics import options
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import opened
+from tidytape.plot._frame import read_frame
 from tidytape.plot._picture import OnePanel
-from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, COLOURS, _opened, _title
+from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, COLOURS, _read_quotes, _title
 from tidytape.plot._term_map import borders
 
 Floats = NDArray[np.float64]
 
-_LEVELS = np.array(
-    [
-        5,
-        10,
-        15,
-        20,
-        25,
-        30,
-        35,
-        40,
-        45,
-        50,
-        55,
-        60,
-        65,
-        70,
-        80,
-        90,
-        100,
-        120,
-        140,
-        160,
-        180,
-        200,
-        250,
-        300,
-        400,
-        500,
-    ]
-)  # [%]
-_MOST_LEVELS = 9  # contours of a picture
+# Volatilities that contours may have. [%]
+_CONTOURS = np.array(
+    [*range(5, 70, 5), *range(70, 100, 10), *range(100, 200, 20), *range(200, 300, 50), 300, 400, 500]
+)
+_MOST_CONTOURS = 9
 _LABELLED = 0.25  # share of the time axis that a contour must cover to get a label
 _FINE = 200  # columns and rows of the drawn grid: finer than the eye can see
-_WIDE = 2.0  # ratio of the highest to the lowest volatility from which on colours are logarithmic
+_WIDE = 2.0  # from this ratio of the highest to the lowest volatility, the scale of colours is logarithmic
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +53,24 @@ def surface(
 ) -> Surface:
     r"""Draw a surface of volatilities: days to expiry to the right, log-moneyness upward, the volatility as colour.
 
-    Lines join places of equal volatility. The axis of days is logarithmic. The surface is smooth: fits are followed
-    along log-moneyness, and between the days of a frame total variance is linear,
+    Contours join points of equal volatility. The axis of days is logarithmic. The surface is smooth: along
+    log-moneyness fits are evaluated densely, and between the days of the frame total variance is linear,
 
     .. math:: w(k, \tau) = w_1(k) + (w_2(k) - w_1(k)) \frac{\tau - T_1}{T_2 - T_1}, \qquad w = \sigma^2 \tau
 
-    Nothing is extrapolated: a place is left out where one of its neighbours is unknown, or lies outside of the quotes.
-    Where volatilities differ by a factor of 2 or more, the scale of colours is logarithmic.
+    Nothing is extrapolated: a point is left out if one of its neighbours is unknown or lies outside the range of the
+    quotes. If volatilities differ by a factor of 2 or more, the scale of colours is logarithmic.
 
     Parameters
     ----------
     frame : frame, n rows, one per expiry or one per (days, moneyness), any order
-        One surface, of one series and time: fits as `tidytape.analytics.options.svi` returns them, or what
-        `tidytape.analytics.options.surface` does, ``timestamp``, ``days`` [d], ``moneyness`` ln(K/F) [1] and
-        ``implied_volatility`` [%]. The title says how many fits are poor, where the frame has their ``status``.
+        One surface, of one exchange, coin and time: fits as `tidytape.analytics.options.svi` returns them, or a frame
+        as `tidytape.analytics.options.surface` returns it, with ``timestamp``, ``days`` [d], ``moneyness`` ln(K/F) [1]
+        and ``implied_volatility`` [%]. If fits have a ``status``, the title says how many are poor.
     y : {"moneyness", "deviation"}, optional
-        What is up: ln(K/F); or the same in standard deviations, with σ at the forward, so that near expiries have as
-        much room as far ones, of which 5 either side are drawn. ``deviation`` for fits and ``moneyness`` for others
-        if left out.
+        The vertical axis. "moneyness": ln(K/F). "deviation": ln(K/F) in standard deviations, with σ at the forward, so
+        that near expiries have as much room as far ones; the picture shows 5 on either side. By default "deviation"
+        for fits and "moneyness" for other frames.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -105,11 +79,11 @@ def surface(
     Returns
     -------
     Surface
-        The artists. A frame with no volatilities says "no data".
+        The artists. For a frame with no volatilities the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
-        - ``mesh`` : QuadMesh or None. Volatility by log-moneyness, ascending, and days; masked where there is none.
-          None where there is no data.
+        - ``mesh`` : QuadMesh or None. Volatility by log-moneyness, ascending, and days; masked where it is unknown.
+          None without data.
         - ``contours`` : QuadContourSet or None. Lines of equal volatility; None without two values of log-moneyness
           and two maturities.
 
@@ -118,13 +92,14 @@ def surface(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame is none, or holds several surfaces; if ``y`` is neither; or if ``timezone`` is unknown.
+        If ``frame`` is not a frame, or holds several surfaces; if ``y`` is not one of those listed; or if ``timezone``
+        is unknown.
 
     References
     ----------
     .. [1] Gatheral, J. and Jacquier, A., "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
-       lemma 2.1: total variance that rises in time at every k is free of calendar arbitrage, and so is what lies
-       between.
+       lemma 2.1: total variance that rises in time at every k is free of calendar arbitrage. Linear interpolation in
+       time keeps it rising.
 
     Examples
     --------
@@ -144,19 +119,19 @@ def surface(
     zone, zone_name = style.zone(timezone)  # refuse an unknown zone before a figure is made
     if y not in {None, "moneyness", "deviation"}:
         raise QueryError("y", got=y, expected="moneyness or deviation")
-    rows = opened(frame, "frame", ["timestamp"])
+    rows = read_frame(frame, "frame", ["timestamp"])
     note, y_name = "", y or "moneyness"
     if _FIT.issubset(rows.columns) and "implied_volatility" not in rows.columns:
         note, y_name = _quality(rows), y or "deviation"
-        rows = _evaluated(rows)
-    rows = _opened(rows.to_native(), "frame", ("timestamp", "days", "moneyness", "implied_volatility"))
+        rows = _on_grid(rows)
+    rows = _read_quotes(rows.to_native(), "frame", ("timestamp", "days", "moneyness", "implied_volatility"))
     title, _ = _title(rows, "frame", zone, zone_name)
     coarse = _matrix(rows)
     fine = _refined(*coarse)
     # If no value has a known neighbour, show the coarse grid.
-    days, places, values = fine if np.isfinite(fine[2]).any() else coarse
+    days, moneyness, values = fine if np.isfinite(fine[2]).any() else coarse
     if y_name == "deviation":
-        places, values = _in_deviations(days, places, values)
+        moneyness, values = _in_deviations(days, moneyness, values)
     ax = style.framed_axes(ax, 9, 5)
     ax.grid(visible=False)
     style.title(ax, "Volatility surface", title, note)
@@ -166,22 +141,24 @@ def surface(
         style.no_data(ax)
         return Surface(ax, None, None)
     ax.set_xscale("log")
-    known = np.ma.masked_invalid(values)
-    low, high = float(known.min()), float(known.max())
+    masked = np.ma.masked_invalid(values)
+    low, high = float(masked.min()), float(masked.max())
     mesh = ax.pcolormesh(
         np.exp(borders(np.log(days), alone=0.05)),
-        borders(places, alone=0.05),
-        known,
+        borders(moneyness, alone=0.05),
+        masked,
         cmap=COLOURS,
         norm=LogNorm(low, high) if low > 0 and high / low >= _WIDE else None,
-        rasterized=True,  # as vectors, thousands of places would have visible seams
+        rasterized=True,  # as vectors, thousands of cells would have visible seams
         zorder=1,
     )
     contours = None
-    levels = _LEVELS[(low < _LEVELS) & (high > _LEVELS)]
-    if min(known.shape) > 1 and len(levels):
-        levels = levels[:: -(-len(levels) // _MOST_LEVELS)]
-        contours = ax.contour(days, places, known, levels=levels, colors="white", linewidths=0.8, zorder=2)
+    contour_values = _CONTOURS[(low < _CONTOURS) & (high > _CONTOURS)]
+    if min(masked.shape) > 1 and len(contour_values):
+        contour_values = contour_values[:: -(-len(contour_values) // _MOST_CONTOURS)]
+        contours = ax.contour(
+            days, moneyness, masked, levels=contour_values, colors="white", linewidths=0.8, zorder=2
+        )
         ax.clabel(contours, fontsize="small", fmt="%g", manual=_middles(contours.allsegs, days))
     style.day_ticks(ax.xaxis, days[0], days[-1], float(days[0]))
     style.colour_bar(ax, mesh, "Implied volatility", "%")
@@ -189,92 +166,98 @@ def surface(
 
 
 def _middles(segments: list[list[Floats]], days: Floats) -> list[tuple[float, float]]:
-    """Return where to label contours: in the middle of those that are long enough."""
-    least = _LABELLED * np.log(days[-1] / days[0])
-    long = (part for level in segments for part in level if len(part) and np.ptp(np.log(part[:, 0])) >= least)
-    return [(float(x), float(y)) for x, y in (part[len(part) // 2] for part in long)]
+    """Return where to label contours: at the middle of each segment that is long enough."""
+    shortest = _LABELLED * np.log(days[-1] / days[0])
+    long_lines = (
+        line
+        for of_value in segments
+        for line in of_value
+        if len(line) and np.ptp(np.log(line[:, 0])) >= shortest
+    )
+    return [(float(x), float(y)) for x, y in (line[len(line) // 2] for line in long_lines)]
 
 
 def _quality(fits: nw.DataFrame[Any]) -> str:
     """Return as text how many expiries there are, and how many of them have a poor fit."""
-    number = len(fits)
-    several = f"{number} expiries" if number > 1 else ""
+    expiries = f"{len(fits)} expiries" if len(fits) > 1 else ""
     poor = (fits["status"] != "ok").sum() if "status" in fits.columns else 0
-    return ", ".join(
-        filter(None, [several, f"{poor} poor fits" if poor > 1 else "1 poor fit" if poor else ""])
-    )
+    poor_fits = f"{poor} poor fits" if poor > 1 else "1 poor fit" if poor else ""
+    return ", ".join(filter(None, [expiries, poor_fits]))
 
 
-def _evaluated(fits: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+def _on_grid(fits: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     """Evaluate fits at their expiries, over the range of their quotes."""
-    known = fits.filter(*(~nw.col(name).is_null() for name in ("days", "a", "lowest", "highest"))).filter(
+    usable = fits.filter(*(~nw.col(name).is_null() for name in ("days", "a", "lowest", "highest"))).filter(
         nw.col("days") > 0
     )
-    if not len(known):
+    if not len(usable):
         return (
             fits.select("timestamp")
             .head(0)
             .with_columns(nw.lit(0.0).alias(name) for name in ("days", "moneyness", "implied_volatility"))
         )
-    lowest, highest, days = (known[name].to_numpy() for name in ("lowest", "highest", "days"))
-    # Dense around the forward: the width of a smile shrinks with the root of its time to expiry.
+    lowest, highest, days = (usable[name].to_numpy() for name in ("lowest", "highest", "days"))
+    # Make the grid dense around the forward: the width of a smile shrinks with the root of its time to expiry.
     unit = 0.1 * np.sqrt(days.min() / 365)
     first, last = (float(np.arcsinh(end / unit)) for end in (lowest.min(), highest.max()))
     moneyness = np.unique([0.0, *unit * np.sinh(np.linspace(first, last, 2 * _FINE))])
-    grid = options.surface(known.to_native(), days=np.unique(days).tolist(), moneyness=moneyness.tolist())
+    grid = options.surface(usable.to_native(), days=np.unique(days).tolist(), moneyness=moneyness.tolist())
     return nw.from_native(grid, eager_only=True)
 
 
-def _refined(days: Floats, places: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Refine a grid, keeping its points; total variance is linear between them."""
+def _refined(days: Floats, moneyness: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return a finer grid that contains the points of a grid; total variance is linear between them."""
     variance = (values / 100) ** 2 * days
     if len(days) > 1:
         fine = np.union1d(days, np.geomspace(days[0], days[-1], _FINE))
         variance, days = _along(variance, days, fine), fine
-    if len(places) > 1:
-        fine = np.union1d(places, np.linspace(places[0], places[-1], _FINE))
-        variance, places = _along(variance.T, places, fine).T, fine
-    return days, places, 100 * np.sqrt(variance / days)
+    if len(moneyness) > 1:
+        fine = np.union1d(moneyness, np.linspace(moneyness[0], moneyness[-1], _FINE))
+        variance, moneyness = _along(variance.T, moneyness, fine).T, fine
+    return days, moneyness, 100 * np.sqrt(variance / days)
 
 
 def _along(values: Floats, points: Floats, fine: Floats) -> Floats:
     """Interpolate the last axis linearly at finer points; NaN if a neighbour on either side is NaN."""
     before = np.clip(np.searchsorted(points, fine, side="right") - 1, 0, len(points) - 2)
     share = (fine - points[before]) / (points[before + 1] - points[before])
-    near, far = values[:, before], values[:, before + 1]
-    interpolated = np.where(share <= 0, near, np.where(share >= 1, far, near + (far - near) * share))
+    earlier, later = values[:, before], values[:, before + 1]
+    # At a point itself take its value, even if the other neighbour is NaN.
+    interpolated = np.where(
+        share <= 0, earlier, np.where(share >= 1, later, earlier + (later - earlier) * share)
+    )
     # Drop single known points between unknown ones: they would have no width.
-    known = np.pad(np.isfinite(interpolated), ((0, 0), (1, 1)))
-    return np.where(known[:, :-2] | known[:, 2:], interpolated, np.nan)
+    is_known = np.pad(np.isfinite(interpolated), ((0, 0), (1, 1)))
+    return np.where(is_known[:, :-2] | is_known[:, 2:], interpolated, np.nan)
 
 
-def _in_deviations(days: Floats, places: Floats, values: Floats) -> tuple[Floats, Floats]:
+def _in_deviations(days: Floats, moneyness: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return log-moneyness in standard deviations, and the volatilities there."""
     deviations = np.linspace(-_DEVIATIONS, _DEVIATIONS, _FINE + 1)
     volatilities = np.full((len(deviations), len(days)), np.nan)
     for column, day in enumerate(days):
-        known = np.isfinite(values[:, column])
-        moneyness, variance = places[known], (values[known, column] / 100) ** 2 * day / 365
-        if len(moneyness) and moneyness[0] <= 0 <= moneyness[-1]:
-            targets = deviations * np.sqrt(np.interp(0.0, moneyness, variance))
-            sampled = np.interp(targets, moneyness, variance, left=np.nan, right=np.nan)
+        is_known = np.isfinite(values[:, column])
+        k, variance = moneyness[is_known], (values[is_known, column] / 100) ** 2 * day / 365
+        if len(k) and k[0] <= 0 <= k[-1]:
+            targets = deviations * np.sqrt(np.interp(0.0, k, variance))
+            sampled = np.interp(targets, k, variance, left=np.nan, right=np.nan)
             volatilities[:, column] = 100 * np.sqrt(sampled / (day / 365))
     return deviations, volatilities
 
 
 def _matrix(frame: nw.DataFrame[Any]) -> tuple[Any, Any, Any]:
     """Return days and log-moneyness in order, and volatility by log-moneyness and days; NaN without a quote."""
-    day, place, volatility = (
+    day, k, volatility = (
         frame[name].cast(nw.Float64).to_numpy().astype(float)
         for name in ("days", "moneyness", "implied_volatility")
     )
-    good = np.isfinite(place) & np.isfinite(day) & (day > 0)
-    days, column = np.unique(day[good], return_inverse=True)
-    places, row = np.unique(place[good], return_inverse=True)
-    if len(set(zip(row, column, strict=True))) < good.sum():
+    is_usable = np.isfinite(k) & np.isfinite(day) & (day > 0)
+    days, column = np.unique(day[is_usable], return_inverse=True)
+    moneyness, row = np.unique(k[is_usable], return_inverse=True)
+    if len(set(zip(row, column, strict=True))) < is_usable.sum():
         raise QueryError(
             "frame", got="several rows of one place and maturity", expected="one row per days and moneyness"
         )
-    values = np.full((len(places), len(days)), np.nan)
-    values[row, column] = volatility[good]
-    return days, places, values
+    values = np.full((len(moneyness), len(days)), np.nan)
+    values[row, column] = volatility[is_usable]
+    return days, moneyness, values

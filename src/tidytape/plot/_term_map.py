@@ -18,9 +18,9 @@ from tidytape.plot._smile import COLOURS
 
 Floats = NDArray[np.float64]
 
-_MATURITIES = 12  # up to so many different days to expiry have a row each; more are nearly continuous
-_ROWS = 240  # rows of a map of more days
-_GAP = 1.5  # a time that comes later than so many usual steps leaves a gap
+_MATURITIES = 12  # up to this number of different days to expiry have a row each
+_ROWS = 240  # rows of a map with more days to expiry, which are nearly continuous
+_GAP = 1.5  # a time that comes later than this number of usual steps leaves a gap
 
 
 def draw_map(
@@ -39,13 +39,13 @@ def draw_map(
     ----------
     ax : Axes
     curves : mapping of datetime to mapping of float to float
-        By time, days to the value; at least one value is known.
+        By time and days to expiry, the value; at least one value is known.
     name, unit : str
-        Of the values.
+        Name and unit of the values.
     interval : Interval or None
-        How long a value counts; without one, until the next time.
+        How long a value is drawn; if None, until the next time.
     by_tenor : bool
-        Whether the days are those of tenors.
+        Whether the days to expiry are those of tenors.
     timezone : str or tzinfo
         Zone of the time axis.
     """
@@ -58,19 +58,19 @@ def draw_map(
         edges = np.geomspace(days[0], days[-1], _ROWS + 1)
         centres = np.sqrt(edges[1:] * edges[:-1])
         values = np.column_stack([_nearest(curves[time], centres) for time in times])
-    start, after = _spans(times, interval)
-    values = np.insert(values[:, : len(times)], after, np.nan, axis=1)
-    known = np.ma.masked_invalid(values)
-    has_both_signs = known.min() < 0 < known.max()
+    time_edges, after_gap = _time_edges(times, interval)
+    values = np.insert(values[:, : len(times)], after_gap, np.nan, axis=1)
+    masked = np.ma.masked_invalid(values)
+    has_both_signs = masked.min() < 0 < masked.max()
     palette = style.inside(ax)
     mesh = ax.pcolormesh(
-        start,
+        time_edges,
         edges,
-        known,
-        # If there are both signs, two colours tell them apart.
+        masked,
+        # If there are positive and negative values, two colours tell them apart.
         cmap=style.diverging(ax, palette.up, palette.down, middle_ink=0.2) if has_both_signs else COLOURS,
         norm=CenteredNorm() if has_both_signs else None,
-        rasterized=True,  # as vectors, thousands of places would have visible seams
+        rasterized=True,  # as vectors, thousands of cells would have visible seams
         zorder=1,
     )
     style.frame_axes(ax, timezone)
@@ -88,7 +88,7 @@ def draw_map(
 
 
 def borders(centres: Floats, *, alone: float) -> Floats:
-    """Return the borders between centres, and one beyond either end; a single centre has them ``alone`` away."""
+    """Return the borders between centres, and one beyond either end; a single centre has borders ``alone`` away."""
     middles = (centres[1:] + centres[:-1]) / 2 if len(centres) > 1 else centres + alone
     ends = 2 * centres[[0, -1]] - middles[[0, -1]]
     return np.asarray(np.unique([ends[0], *middles, ends[1]]), dtype=np.float64)
@@ -98,15 +98,16 @@ def _nearest(curve: Mapping[float, float], days: Floats) -> Floats:
     """Return for each number of days the value of the nearest expiry; NaN before the first and after the last."""
     expiries = np.array(sorted(curve))
     values = np.array([curve[day] for day in expiries])
+    # Nearest in the logarithm: the border between two expiries is their geometric mean.
     nearest = values[np.searchsorted(np.sqrt(expiries[1:] * expiries[:-1]), days)]
     return np.where((days >= expiries[0]) & (days <= expiries[-1]), nearest, np.nan)
 
 
-def _spans(times: Sequence[datetime], interval: Interval | None) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the borders between columns, and the times that have an empty column before them."""
+def _time_edges(times: Sequence[datetime], interval: Interval | None) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the edges of the columns [d], and the indexes of the times after gaps; each gap is a column, too."""
     start = np.asarray(date2num(times), dtype=np.float64)  # type: ignore[no-untyped-call]
     steps = np.diff(start)
     usual = interval.seconds / 86_400 if interval else float(np.median(steps)) if steps.size else 1 / 24
-    after = np.flatnonzero(steps > (1.001 if interval else _GAP) * usual) + 1
-    borders = np.append(np.insert(start, after, start[after - 1] + usual), start[-1] + usual)
-    return borders, after
+    after_gap = np.flatnonzero(steps > (1.001 if interval else _GAP) * usual) + 1
+    edges = np.append(np.insert(start, after_gap, start[after_gap - 1] + usual), start[-1] + usual)
+    return edges, after_gap

@@ -18,7 +18,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.catalogue import Interval, Tenor
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import missing, opened, timed
+from tidytape.plot._frame import missing, read_frame, with_datetimes
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import _values, interval_named
 from tidytape.plot._term_map import draw_map
@@ -29,9 +29,10 @@ _VALUES = {
 }
 _DAYS = {tenor.value: tenor.days for tenor in Tenor}
 
-_PALEST = 0.35  # share of its full colour that the first time of a symbol has on white
+_PALEST = 0.35  # on white, the first time of a symbol has this share of the symbol's colour
 _DIMMEST = 0.55  # the same on black
-_NAMED = 6  # a legend lists up to so many times of a symbol, and so many curves can be told apart
+# A legend lists up to this number of times of a symbol; of more times a map is drawn by default.
+_MOST_TIMES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,14 @@ def term_structure(
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> TermStructure:
-    """Draw implied volatility or skew by tenor or by days to expiry: curves of a few times, or a map of many.
+    """Draw implied volatility or skew by tenor or by days to expiry: curves of a few times, or a map of many times.
 
-    The axis of days is logarithmic. Of curves, symbols differ in colour; the times of one go from pale, the first, to
-    full, the last. A tenor that is missing, or an expiry without a value, is a gap: nothing is drawn across it.
+    The axis of days is logarithmic. Each symbol has a colour, pale for its first time and full for its last. A missing
+    tenor, or an expiry without a value, is a gap in the curve.
 
-    A map has time to the right, days upward and the value as colour. Nothing is interpolated: where expiries come
-    nearer from one time to the next, each place has the value of the expiry that is nearest in the logarithm of days,
-    and nothing is drawn below the first expiry or above the last.
+    A map has time to the right, days upward and the value as colour. Nothing is interpolated: each cell has the value
+    of the expiry that is nearest in the logarithm of days, and nothing is drawn below the first expiry or above the
+    last.
 
     Parameters
     ----------
@@ -66,11 +67,12 @@ def term_structure(
         Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG or SKEW_OPTION_SUMMARY_AGG, or as
         `tidytape.analytics.options.term_structure` returns it, with ``days`` [d] in place of ``tenor``. Uses
         ``timestamp`` (datetimes, or int64 nanoseconds since the epoch) and ``implied_volatility`` [%] or ``skew`` [vol
-        points]; identity columns name the lines where they are there. Expiries that are past are left out.
+        points]; identity columns, if present, name the lines. Past expiries are left out.
     value : {"implied_volatility", "skew"}, optional
-        What to draw; the one of the two that the frame has otherwise.
+        The column to draw; by default the one of the two that the frame has.
     as_map : bool, optional
-        Whether to draw a map, of one symbol; otherwise a map if the frame has one symbol and more than 6 times.
+        Whether to draw a map, which takes one symbol. By default a map is drawn if the frame has one symbol and more
+        than 6 times.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -79,21 +81,21 @@ def term_structure(
     Returns
     -------
     TermStructure
-        The artists. A frame with no values says "no data".
+        The artists. For a frame with no values the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
-        - ``lines`` : dict of (str, datetime) to Line2D. One per symbol and time, in order: days to the value, NaN where
-          one between two others is missing. Empty if a map was drawn.
-        - ``mesh`` : QuadMesh or None. The map: the value by days to expiry, ascending, and time; masked where there is
-          none.
+        - ``lines`` : dict of (str, datetime) to Line2D. By symbol and time, in order, a line of the values by days to
+          expiry; NaN for a missing value between two others. Empty if a map was drawn.
+        - ``mesh`` : QuadMesh or None. The map: the value by days to expiry, ascending, and time; masked where it is
+          unknown.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame is none, has both values and ``value`` names neither, an unknown tenor, several rows of one
-        symbol, time and tenor, or, for a map, several symbols; or if ``timezone`` is unknown.
+        If ``frame`` is not a frame; if it has both values and ``value`` is left out; if it has an unknown tenor,
+        several rows of one symbol, time and tenor, or, for a map, several symbols; or if ``timezone`` is unknown.
 
     Examples
     --------
@@ -109,11 +111,11 @@ def term_structure(
     ([[[7.0, 54.7], [30.0, 52.3]]], 'Implied volatility [%]')
     """
     style.zone(timezone)  # refuse an unknown zone before a figure is made
-    rows = opened(frame, "frame")
-    chosen = _chosen(value, rows)
-    curves = _curves(rows, chosen)
+    rows = read_frame(frame, "frame")
+    value_column = _value_column(value, rows)
+    curves = _curves(rows, value_column)
     symbols = sorted({symbol for symbol, _ in curves})
-    is_map = len(symbols) == 1 and len(curves) > _NAMED if as_map is None else as_map
+    is_map = len(symbols) == 1 and len(curves) > _MOST_TIMES if as_map is None else as_map
     if is_map and len(symbols) > 1:
         raise QueryError(
             "frame",
@@ -123,12 +125,12 @@ def term_structure(
         )
     ax = style.framed_axes(ax, 9, 5)
     by_tenor = "tenor" in rows.columns
-    unit = _VALUES[chosen].unit
-    name = "Skew, put minus call" if chosen == "skew" else "Implied volatility"
+    unit = _VALUES[value_column].unit
+    name = "Skew, put minus call" if value_column == "skew" else "Implied volatility"
     exchange, interval = _only(rows, "exchange"), interval_named(_only(rows, "interval"))
     style.title(
         ax,
-        "Term structure of skew" if chosen == "skew" else "Term structure",
+        "Term structure of skew" if value_column == "skew" else "Term structure",
         _title(exchange, interval, curves, timezone),
     )
     if is_map and curves:
@@ -142,9 +144,9 @@ def term_structure(
         style.no_data(ax)
         return TermStructure(ax, lines)
     if not by_tenor:
-        days = [length for curve in curves.values() for length in curve]
+        days = [day for curve in curves.values() for day in curve]
         ax.set_xlim(min(days) / 1.25, max(days) * 1.25)
-    if chosen == "skew":
+    if value_column == "skew":
         ax.axhline(0, color=style.inside(ax).flat, linewidth=0.8, zorder=1.5)
     if len(lines) > 1:
         _legend(ax, lines, timezone)
@@ -154,7 +156,8 @@ def term_structure(
 Curves = dict[tuple[str, datetime], dict[float, float]]
 
 
-def _chosen(value: str | None, frame: nw.DataFrame[Any]) -> str:
+def _value_column(value: str | None, frame: nw.DataFrame[Any]) -> str:
+    """Return the column to draw; raise if the frame lacks a column, or if the choice is not clear."""
     if value is not None and value not in _VALUES:
         raise QueryError("value", got=value, expected="one of " + ", ".join(_VALUES))
     present = [name for name in _VALUES if name in frame.columns]
@@ -164,44 +167,44 @@ def _chosen(value: str | None, frame: nw.DataFrame[Any]) -> str:
         )
     if value is None and not present:
         raise missing(["implied_volatility"], frame.columns)
-    chosen = value or present[0]
-    length = "days" if "days" in frame.columns and "tenor" not in frame.columns else "tenor"
-    if absent := [name for name in (length, "timestamp", chosen) if name not in frame.columns]:
+    value_column = value or present[0]
+    length_column = "days" if "days" in frame.columns and "tenor" not in frame.columns else "tenor"
+    if absent := [name for name in (length_column, "timestamp", value_column) if name not in frame.columns]:
         raise missing(absent, frame.columns)
-    return chosen
+    return value_column
 
 
 def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
-    """Return the curve of each symbol and time, in order: days to value."""
-    frame = timed(frame, "frame")
+    """Return the curve of each symbol and time, in order: by days to expiry, the value."""
+    frame = with_datetimes(frame, "frame")
     by_tenor = "tenor" in frame.columns
     symbol_column = "raw_symbol" if by_tenor or "coin" not in frame.columns else "coin"
-    # An exchange that all rows share stands in the title instead.
-    named = [name for name in ("exchange", symbol_column) if name in frame.columns]
+    # An exchange that all rows share is in the title instead of in the names.
+    name_columns = [name for name in ("exchange", symbol_column) if name in frame.columns]
     if _only(frame, "exchange"):
-        named.remove("exchange")
-    length = "tenor" if by_tenor else "days"
-    known = frame.filter(*(~nw.col(name).is_null() for name in (length, "timestamp")))
+        name_columns.remove("exchange")
+    length_column = "tenor" if by_tenor else "days"
+    points = frame.filter(*(~nw.col(name).is_null() for name in (length_column, "timestamp")))
     curves: Curves = {}
-    for row in known.select(*named, length, "timestamp", value).iter_rows(named=True):
-        days, time = _days(row[length]), row["timestamp"]
-        known_value = row[value] is not None and np.isfinite(row[value])
-        # All tenors are known, so one without a value is filled in below.
-        if days <= 0 or (by_tenor and not known_value):
+    for row in points.select(*name_columns, length_column, "timestamp", value).iter_rows(named=True):
+        days, time = _days(row[length_column]), row["timestamp"]
+        has_value = row[value] is not None and np.isfinite(row[value])
+        # Skip a tenor without a value: the tenors that lack one are filled in below.
+        if days <= 0 or (by_tenor and not has_value):
             continue
-        symbol = " ".join(str(row[name]) for name in named if row[name] is not None)
+        symbol = " ".join(str(row[name]) for name in name_columns if row[name] is not None)
         utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
         curve = curves.setdefault((symbol, utc), {})
         if days in curve:
             raise QueryError(
                 "frame",
-                got=f"several rows of {symbol} {row[length]} at {utc.isoformat()}",
+                got=f"several rows of {symbol} {row[length_column]} at {utc.isoformat()}",
                 expected=f"one row per symbol, time and {'tenor' if by_tenor else 'days'}",
                 hint="filter the frame to one interval first",
             )
-        curve[days] = row[value] if known_value else np.nan
+        curve[days] = row[value] if has_value else np.nan
     if by_tenor:
-        # A tenor between two others that has no value is a gap in the line.
+        # A tenor without a value is a gap in the line if there are values on both sides of it.
         for curve in curves.values():
             between = (days for days in _DAYS.values() if min(curve) <= days <= max(curve))
             curve |= {days: curve.get(days, np.nan) for days in between}
@@ -210,7 +213,7 @@ def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
 
 
 def _days(length: Any) -> float:
-    """Return a length in days, from a number of days or the name of a tenor."""
+    """Return the days to expiry, from a number of days or the name of a tenor."""
     if isinstance(length, float | int):
         return float(length)
     if str(length) not in _DAYS:
@@ -221,9 +224,9 @@ def _days(length: Any) -> float:
 def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
     symbols = sorted({symbol for symbol, _ in curves})
     lines = {}
-    for place, symbol in enumerate(symbols):
+    for index, symbol in enumerate(symbols):
         keys = [key for key in curves if key[0] == symbol]
-        colours = _shades(ax, style.CYCLE[place % len(style.CYCLE)], len(keys))
+        colours = _shades(ax, style.CYCLE[index % len(style.CYCLE)], len(keys))
         for key, colour in zip(keys, colours, strict=True):
             curve = curves[key]
             (lines[key],) = ax.plot(
@@ -239,7 +242,7 @@ def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
 
 
 def _shades(ax: Axes, colour: str, number: int) -> list[tuple[float, ...]]:
-    """Return shades of a colour, from near the face of the axes to the colour itself."""
+    """Return shades of a colour, from a pale one to the colour itself."""
     face, full = np.array(style.face(ax)), np.array(to_rgb(colour))
     first = _PALEST
     if style.is_dark(ax):
@@ -249,7 +252,7 @@ def _shades(ax: Axes, colour: str, number: int) -> list[tuple[float, ...]]:
 
 
 def _days_axis(ax: Axes, name: str) -> None:
-    """Place a tick at each tenor, with its short name and below it its days."""
+    """Place a tick at each tenor, labelled with its short name above its number of days."""
     ax.set_xscale("log")
     days = list(_DAYS.values())
     style.fixed_ticks(ax.xaxis, days, [f"{tenor.alias}\n{tenor.days}" for tenor in Tenor])
@@ -261,21 +264,21 @@ def _title(exchange: str, interval: Interval | None, curves: Curves, timezone: s
     """Return what all values share, e.g. ``DERIBIT BTC_ATM, 1h, 2026-03-05 04:00 UTC`` or ``..., 48 times``."""
     symbols, times = sorted({symbol for symbol, _ in curves}), sorted({time for _, time in curves})
     zone, zone_name = style.zone(timezone)
-    when = f"{len(times)} times" if len(times) > _NAMED else ""
+    time_text = f"{len(times)} times" if len(times) > _MOST_TIMES else ""
     if len(times) == 1:
-        when = f"{_times(times, zone)[times[0]]} {zone_name}"
+        time_text = f"{_times(times, zone)[times[0]]} {zone_name}"
     name = f"{exchange} {symbols[0] if len(symbols) == 1 else ''}".strip()
-    return ", ".join(filter(None, [name, interval.alias if interval else "", when]))
+    return ", ".join(filter(None, [name, interval.alias if interval else "", time_text]))
 
 
 def _legend(ax: Axes, lines: dict[tuple[str, datetime], Line2D], timezone: str | tzinfo) -> None:
-    """Label lines by symbol and time, as far as these differ."""
+    """Label lines with their symbols if there are several, and with their times if there are several."""
     symbols, times = sorted({symbol for symbol, _ in lines}), sorted({time for _, time in lines})
     zone, zone_name = style.zone(timezone)
     text = _times(times, zone)
     for symbol in symbols:
         keys = [key for key in lines if key[0] == symbol]
-        shown = keys if len(keys) <= _NAMED else [keys[0], keys[-1]]
+        shown = keys if len(keys) <= _MOST_TIMES else [keys[0], keys[-1]]
         for key in shown:
             parts = (symbol if len(symbols) > 1 else "", text[key[1]] if len(times) > 1 else "")
             lines[key].set_label(" ".join(filter(None, parts)))
@@ -283,9 +286,9 @@ def _legend(ax: Axes, lines: dict[tuple[str, datetime], Line2D], timezone: str |
 
 
 def _times(times: Sequence[datetime], zone: tzinfo) -> dict[datetime, str]:
-    has_no_seconds = all(time.second == time.microsecond == 0 for time in times)
+    are_whole_minutes = all(time.second == time.microsecond == 0 for time in times)
     return {
-        time: time.astimezone(zone).strftime("%Y-%m-%d %H:%M" if has_no_seconds else "%Y-%m-%d %H:%M:%S")
+        time: time.astimezone(zone).strftime("%Y-%m-%d %H:%M" if are_whole_minutes else "%Y-%m-%d %H:%M:%S")
         for time in times
     }
 

@@ -1,4 +1,4 @@
-"""Values of several series over time, the identity of each series, and the values that all series share."""
+"""Reads the values of several series over time, with the identity of each series and what all series share."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from numpy.typing import NDArray
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import opened, timed
-from tidytape.plot._series import Whose, _values, dates_of, interval_named
+from tidytape.plot._frame import read_frame, with_datetimes
+from tidytape.plot._series import Identity, _values, dates_of, interval_named
 from tidytape.plot._series import numbers as numbers_of
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
 
 Floats = NDArray[np.float64]
 
-IDENTITY = schema_of("TRADE_AGG").identity
-_NAMES = ("exchange", "raw_symbol")  # of a market
-_SHORT = 3  # a legend with so many entries has room inside the axes
-_LATE = 1.5  # a value that comes later than so many usual steps leaves a gap
-_ROUNDING = 1e-3  # share of an interval: dates of matplotlib are rounded to some nanoseconds
+IDENTITY_COLUMNS = schema_of("TRADE_AGG").identity
+_MARKET_COLUMNS = ("exchange", "raw_symbol")
+_SHORT_LEGEND = 3  # a legend with up to this number of entries has room inside the axes
+_LATE = 1.5  # a value that comes later than this number of usual steps leaves a gap
+_ROUNDING = 1e-3  # a shorter gap, as a share of the interval, is none: matplotlib dates are rounded
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """Values of one series in order of time, each of the interval from ``start`` to ``end``."""
+    """Values of one series in order of time; each belongs to the interval from ``start`` to ``end``."""
 
-    whose: Mapping[str, str]
+    identity: Mapping[str, str]
     start: Floats  # [matplotlib dates, d]
     end: Floats  # [matplotlib dates, d]
     values: Mapping[str, Floats]
 
     def line(self, name: str) -> tuple[Floats, Floats]:
-        """Return times and values of a line, with a NaN where intervals are missing."""
+        """Return times and values of a line, with one NaN for each gap between intervals."""
         width = self.end[:-1] - self.start[:-1]
-        after = np.flatnonzero(self.start[1:] - self.end[:-1] > _ROUNDING * width) + 1
-        times = np.insert(self.start, after, self.end[after - 1])
-        return times, np.insert(self.values[name], after, np.nan)
+        after_gap = np.flatnonzero(self.start[1:] - self.end[:-1] > _ROUNDING * width) + 1
+        times = np.insert(self.start, after_gap, self.end[after_gap - 1])
+        return times, np.insert(self.values[name], after_gap, np.nan)
 
     def steps(self, name: str) -> tuple[Floats, Floats]:
-        """Return times and values of a line that stays level over each interval, drawn as ``steps-post``."""
+        """Return times and values of a line that is horizontal over each interval, for drawing as ``steps-post``."""
         times, values = self.line(name)
         if not times.size:
             return times, values
@@ -56,9 +56,9 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """Several series: the tracks by label, in order, and the values of the identity columns that they share."""
+    """Several series: their tracks by label, in order, and the identity that all series share."""
 
-    shared: Whose
+    shared: Identity
     by_label: dict[str, Track]
 
     @property
@@ -73,9 +73,9 @@ class Tracks:
         return ", ".join(filter(None, (self.shared.name, several, self.interval)))
 
     def bounds(self) -> tuple[float, float] | None:
-        """Return when the first interval starts and the last one ends."""
-        some = [track for track in self.by_label.values() if track.start.size]
-        return (min(track.start[0] for track in some), max(track.end[-1] for track in some)) if some else None
+        """Return when the first interval starts and the last one ends [d]; None without values."""
+        spans = [(track.start[0], track.end[-1]) for track in self.by_label.values() if track.start.size]
+        return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
 
 
 def tracks(
@@ -84,7 +84,7 @@ def tracks(
     names: Iterable[str],
     *,
     optional: Iterable[str] = (),
-    by: Iterable[str] = IDENTITY,
+    by: Iterable[str] = IDENTITY_COLUMNS,
 ) -> Tracks:
     """Read the values of each series of a frame.
 
@@ -94,18 +94,18 @@ def tracks(
     parameter : str
         What the caller calls the frame.
     names, optional : iterable of str
-        Columns of numbers; the ``optional`` ones that are absent are all NaN.
+        Columns of numbers; an absent ``optional`` one becomes all NaN.
     by : iterable of str
-        Columns that tell the series apart, where the frame has them.
+        Columns that tell the series apart; the frame may lack some of them.
 
     Raises
     ------
     MissingColumnError
         If a column of ``names`` or ``timestamp`` is absent.
     QueryError
-        If a column holds something else, the frame has several intervals, or a series has a time twice.
+        If a column has another type, the frame has several intervals or units, or a series has a time twice.
     """
-    points = timed(opened(frame, parameter, ["timestamp", *names]), parameter)
+    points = with_datetimes(read_frame(frame, parameter, ["timestamp", *names]), parameter)
     points = points.filter(~nw.col("timestamp").is_null()).sort("timestamp")
     present = [*names, *(name for name in optional if name in points.columns)]
     keys = [name for name in by if name in points.columns]
@@ -117,13 +117,13 @@ def tracks(
     width = _width(time, shared.interval)
 
     columns = [[None if value is None else str(value) for value in points.get_column(name)] for name in keys]
-    rows_of: dict[tuple[str | None, ...], list[int]] = {}
-    for row, whose in enumerate(zip(*columns, strict=True) if keys else [()] * len(points)):
-        rows_of.setdefault(whose, []).append(row)
+    rows_by_identity: dict[tuple[str | None, ...], list[int]] = {}
+    for row, identity in enumerate(zip(*columns, strict=True) if keys else [()] * len(points)):
+        rows_by_identity.setdefault(identity, []).append(row)
     by_label = {}
-    order = sorted(rows_of, key=lambda whose: tuple(value or "" for value in whose))
-    for whose, label in zip(order, labels(keys, order), strict=True):
-        rows = np.array(rows_of[whose])
+    identities = sorted(rows_by_identity, key=lambda identity: tuple(value or "" for value in identity))
+    for identity, label in zip(identities, labels(keys, identities), strict=True):
+        rows = np.array(rows_by_identity[identity])
         if (np.diff(time[rows]) == 0).any():
             raise QueryError(
                 parameter,
@@ -133,7 +133,7 @@ def tracks(
             )
         start = dates_of(time[rows])
         by_label[label] = Track(
-            {name: value for name, value in zip(keys, whose, strict=True) if value is not None},
+            {name: value for name, value in zip(keys, identity, strict=True) if value is not None},
             start,
             _ends(start, width / DAY, is_interval=bool(interval_named(shared.interval))),
             {name: values[rows] for name, values in numbers.items()},
@@ -142,7 +142,7 @@ def tracks(
 
 
 def set_window(ax: Axes, *several: Tracks) -> None:
-    """Show every interval of some series, with a small margin."""
+    """Show every interval of these series, with a small margin."""
     bounds = [span for series in several if (span := series.bounds())]
     if bounds:
         first, last = min(start for start, _ in bounds), max(end for _, end in bounds)
@@ -150,31 +150,32 @@ def set_window(ax: Axes, *several: Tracks) -> None:
 
 
 def draw_line(ax: Axes, times: Floats, values: Floats, **look: Any) -> Line2D:
-    """Draw a line with gaps; a value between two gaps is a dot."""
-    known = np.pad(np.isfinite(values), 1)
-    alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
-    marks: dict[str, Any] = (
-        {"marker": "o", "markersize": 3, "markevery": alone.tolist()} if alone.size else {}
+    """Draw a line with gaps; draw a single value between two gaps as a dot."""
+    is_known = np.pad(np.isfinite(values), 1)
+    lone_index = np.flatnonzero(is_known[1:-1] & ~is_known[:-2] & ~is_known[2:])
+    dots: dict[str, Any] = (
+        {"marker": "o", "markersize": 3, "markevery": lone_index.tolist()} if lone_index.size else {}
     )
     if "marker" in look:
-        look["markevery"] = alone.tolist()
-    (line,) = ax.plot(times, values, **marks | look)
+        look["markevery"] = lone_index.tolist()
+    (line,) = ax.plot(times, values, **dots | look)
     return line
 
 
 def legend_place(handles: Sequence[Artist]) -> Literal["inside", "beside"]:
-    """Return where to put a legend: a long one inside would hide the lines."""
-    return "inside" if len(handles) <= _SHORT else "beside"
+    """Return where to put a legend: beside the axes if it is so long that inside it would hide lines."""
+    return "inside" if len(handles) <= _SHORT_LEGEND else "beside"
 
 
 def dates(times: nw.Series[Any]) -> Floats:
-    """Return times as dates of matplotlib; NaN for null. [d]"""
+    """Return times as matplotlib dates; NaN for null. [d]"""
     number = dates_of(times.dt.timestamp("ns").fill_null(0).to_numpy().astype(np.int64))
     return np.where(times.is_null().to_numpy(), np.nan, number)
 
 
-def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Whose:
-    names = {*keys, "interval", "amount_unit"} & {*IDENTITY, "amount_unit"} & {*frame.columns}
+def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Identity:
+    """Return the identity that all rows share; raise if they have several intervals or units."""
+    names = {*keys, "interval", "amount_unit"} & {*IDENTITY_COLUMNS, "amount_unit"} & {*frame.columns}
     values = {name: _values(frame, name) for name in names}
     for name in ("interval", "amount_unit"):
         if len(values.get(name, ())) > 1:
@@ -186,24 +187,26 @@ def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Whose:
             )
     if "amount_unit" in values and frame.get_column("amount_unit").null_count():
         del values["amount_unit"]
-    return Whose(
+    return Identity(
         **{name: column_values[0] for name, column_values in values.items() if len(column_values) == 1}
     )
 
 
 def labels(keys: Sequence[str], identities: Sequence[tuple[str | None, ...]]) -> list[str]:
-    """Return the shortest names that tell series apart; a single series gets its full name."""
-    varying = [place for place in range(len(keys)) if len({whose[place] for whose in identities}) > 1]
-    market = [place for place in varying if keys[place] in _NAMES]
-    is_enough = len({tuple(whose[place] for place in market) for whose in identities}) == len(identities)
-    places = market if market and is_enough else varying
+    """Return the shortest names that tell series apart; a single series gets the name of its market."""
+    varying = [index for index in range(len(keys)) if len({identity[index] for identity in identities}) > 1]
+    market = [index for index in varying if keys[index] in _MARKET_COLUMNS]
+    is_enough = len({tuple(identity[index] for index in market) for identity in identities}) == len(
+        identities
+    )
+    used = market if market and is_enough else varying
     if len(identities) == 1:
-        places = [place for place in range(len(keys)) if keys[place] in _NAMES]
-    return [" ".join(whose[place] or "null" for place in places) for whose in identities]
+        used = [index for index in range(len(keys)) if keys[index] in _MARKET_COLUMNS]
+    return [" ".join(identity[index] or "null" for index in used) for identity in identities]
 
 
 def _width(time: NDArray[np.int64], name: str) -> float:
-    """Return the length of the intervals: that of the frame's interval, or the usual time between two rows. [ns]"""
+    """Return the length of the interval of this name; without a known name the median time between rows. [ns]"""
     if interval := interval_named(name):
         return float(interval.seconds * SECOND)
     steps = np.diff(np.unique(time))
@@ -211,7 +214,7 @@ def _width(time: NDArray[np.int64], name: str) -> float:
 
 
 def _ends(start: Floats, width: float, *, is_interval: bool) -> Floats:
-    """Return until when each value counts: to the end of its interval or, without intervals, to the next value."""
+    """Return the end of the time of each value [d]: the end of its interval or, without intervals, the next value."""
     end = start + width
     if is_interval:
         return end

@@ -16,11 +16,11 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import missing, opened
+from tidytape.plot._frame import missing, read_frame
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import _values, require_same
 from tidytape.plot._smile import _shades
-from tidytape.plot._tracks import IDENTITY, Track, Tracks, draw_line, legend_place, set_window, tracks
+from tidytape.plot._tracks import IDENTITY_COLUMNS, Track, Tracks, draw_line, legend_place, set_window, tracks
 
 _MOST = 12  # lines that can be told apart
 _TENORS = {tenor.value: tenor for tenor in Tenor}
@@ -50,7 +50,7 @@ def volatility(
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> Volatility:
-    """Draw implied volatility over time: one line per tenor, from dark, the shortest, to light, the longest.
+    """Draw implied volatility over time: one line per tenor, dark for the shortest, light for the longest.
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ def volatility(
         `tidytape.analytics.options.constant_maturity` and `tidytape.analytics.options.term_structure` return it, with
         ``days`` [d] in place of ``tenor``. Uses ``timestamp`` [UTC] and ``implied_volatility`` or ``iv_atm`` [%].
     realized : frame, m rows, key timestamp, any order; optional
-        As `tidytape.analytics.options.realized_volatility` returns it, to draw beside them.
+        Realised volatility to draw beside the implied one, as `tidytape.analytics.options.realized_volatility` returns
+        it.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -68,11 +69,11 @@ def volatility(
     Returns
     -------
     Volatility
-        The artists. A frame without a volatility says "no data".
+        The artists. For a frame without a volatility the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``lines`` : dict of float to Line2D. By days to expiry, the implied volatility. [%]
-        - ``realized`` : Line2D or None. The realised volatility; None without one. [%]
+        - ``realized`` : Line2D or None. The realised volatility; None if it was not passed. [%]
 
     Raises
     ------
@@ -92,28 +93,32 @@ def volatility(
     >>> volatility(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Implied volatility [%]'
     """
-    summary = opened(frame, "frame", ["timestamp"])
+    summary = read_frame(frame, "frame", ["timestamp"])
     value = next((name for name in ("implied_volatility", "iv_atm") if name in summary.columns), None)
     if value is None:
         raise missing(["implied_volatility"], summary.columns)
     series, by_days = _by_days(summary, value)
-    other = None if realized is None else opened(realized, "realized", ["timestamp", "realized_volatility"])
-    past = None if other is None else tracks(other, "realized", ["realized_volatility"])
-    if past is not None and len(past.by_label) > 1:
-        raise _several("realized", past)
-    if past is not None:
-        require_same("coin", "realized", past.shared, series.shared, "the implied ones")
+    realized_frame = (
+        None if realized is None else read_frame(realized, "realized", ["timestamp", "realized_volatility"])
+    )
+    realized_series = (
+        None if realized_frame is None else tracks(realized_frame, "realized", ["realized_volatility"])
+    )
+    if realized_series is not None and len(realized_series.by_label) > 1:
+        raise _several("realized", realized_series)
+    if realized_series is not None:
+        require_same("coin", "realized", realized_series.shared, series.shared, "the implied ones")
     ax, lines = _drawn(ax, series, by_days, value, timezone)
-    style.y_label(ax, "Volatility" if past else "Implied volatility", "%")
+    style.y_label(ax, "Volatility" if realized_series else "Implied volatility", "%")
     line = None
-    if past is not None and other is not None and past.by_label:
-        (track,) = past.by_label.values()
+    if realized_series is not None and realized_frame is not None and realized_series.by_label:
+        (track,) = realized_series.by_label.values()
         line = draw_line(
             ax,
             *track.line("realized_volatility"),
             color=style.inside(ax).down,
             linewidth=1.9,
-            label=_realized_name(other, past),
+            label=_realized_name(realized_frame, realized_series),
             zorder=2.3,
         )
     _finish(ax, "Volatility", lines, series, [line] if line else [])
@@ -121,17 +126,17 @@ def volatility(
 
 
 def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Skew:
-    """Draw skew, or risk reversals, over time: one line per tenor, from dark, the shortest, to light, the longest.
+    """Draw skew, or risk reversals, over time: one line per tenor, dark for the shortest, light for the longest.
 
-    The label names the sign: the service's ``skew`` is the volatility of the put minus that of the call; a
-    risk reversal is the opposite.
+    The axis label says the sign: the service's ``skew`` is the volatility of the put minus that of the call; a risk
+    reversal is that of the call minus that of the put.
 
     Parameters
     ----------
     frame : frame, n rows, key (tenor, timestamp), any order
         Schema SKEW_OPTION_SUMMARY_AGG of one market, or as `tidytape.analytics.options.risk_reversal` and
         `tidytape.analytics.options.term_structure` return it, with ``days`` [d] in place of ``tenor``. Uses
-        ``timestamp`` [UTC] and ``skew`` or the one column such as ``rr25_call_minus_put`` [vol points].
+        ``timestamp`` [UTC] and ``skew`` or a column such as ``rr25_call_minus_put`` [vol points].
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -140,7 +145,7 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     Returns
     -------
     Skew
-        The artists. A frame without a skew says "no data".
+        The artists. For a frame without a skew the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``lines`` : dict of float to Line2D. By days to expiry, the skew or risk reversal. [vol points]
@@ -165,7 +170,7 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Skew, put minus call [vol points]'
     """
-    summary = opened(frame, "frame", ["timestamp"])
+    summary = read_frame(frame, "frame", ["timestamp"])
     value = _skew_column(summary.columns)
     series, by_days = _by_days(summary, value)
     ax, lines = _drawn(ax, series, by_days, value, timezone)
@@ -193,29 +198,30 @@ def _skew_column(columns: list[str]) -> str:
 
 def _by_days(frame: nw.DataFrame[Any], value: str) -> tuple[Tracks, dict[float, Track]]:
     """Return the series of one market, and its tracks by days to expiry, in order."""
-    length = "tenor" if "tenor" in frame.columns else "days"
-    if length not in frame.columns:
-        raise missing([length], frame.columns)
-    named = frame.filter(~nw.col(length).is_null())
+    length_column = "tenor" if "tenor" in frame.columns else "days"
+    if length_column not in frame.columns:
+        raise missing([length_column], frame.columns)
+    rows = frame.filter(~nw.col(length_column).is_null())
     by_market = tracks(
-        named.unique([*(name for name in IDENTITY if name in frame.columns), "timestamp"]), "frame", []
+        rows.unique([*(name for name in IDENTITY_COLUMNS if name in frame.columns), "timestamp"]), "frame", []
     )
     if len(by_market.by_label) > 1:
         raise _several("frame", by_market)
-    if length == "days" and (number := named.get_column("days").n_unique()) > _MOST:
+    if length_column == "days" and (number := rows.get_column("days").n_unique()) > _MOST:
         raise QueryError(
             "frame",
             got=f"{number} numbers of days to expiry",
             expected=f"at most {_MOST}",
             hint="tidytape.analytics.options.constant_maturity gives the same ones at every time",
         )
-    series = tracks(named, "frame", [value], by=[*IDENTITY, length])
-    by_days = {_days(track.whose[length]): track for track in series.by_label.values()}
+    series = tracks(rows, "frame", [value], by=[*IDENTITY_COLUMNS, length_column])
+    by_days = {_days(track.identity[length_column]): track for track in series.by_label.values()}
     is_known = {days: np.isfinite(track.values[value]).any() for days, track in by_days.items()}
     return series, {days: by_days[days] for days in sorted(by_days) if is_known[days]}
 
 
 def _days(length: str) -> float:
+    """Return the days to expiry, from the name of a tenor or a number of days."""
     if length in _TENORS:
         return float(_TENORS[length].days)
     try:
@@ -241,14 +247,14 @@ def _drawn(
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = {}
     for (days, track), colour in zip(by_days.items(), _shades(ax, len(by_days)), strict=True):
-        label = names.get(days, f"{days:g} d") if "tenor" in track.whose else f"{days:g} d"
+        label = names.get(days, f"{days:g} d") if "tenor" in track.identity else f"{days:g} d"
         look = {"color": colour, "linewidth": 1.4, "label": label, "zorder": 2.2}
         lines[days] = draw_line(ax, *track.line(value), **look)
     return ax, lines
 
 
 def _finish(ax: Axes, subject: str, lines: dict[float, Line2D], series: Tracks, others: list[Line2D]) -> None:
-    """Write title and legend, or that there is no data."""
+    """Write the title, and the legend or "no data"."""
     tenor = [line.get_label() for line in lines.values()] if len(lines) == 1 else []
     style.title(ax, subject, Tracks(series.shared, {}).title(), *map(str, tenor))
     handles = [*lines.values()][::-1] + others
@@ -262,9 +268,9 @@ def _finish(ax: Axes, subject: str, lines: dict[float, Line2D], series: Tracks, 
         style.legend(ax, handles, title=None if others else "Time to expiry", place=legend_place(handles))
 
 
-def _realized_name(frame: nw.DataFrame[Any], past: Tracks) -> str:
+def _realized_name(frame: nw.DataFrame[Any], realized_series: Tracks) -> str:
     """Return the label of realised volatility, e.g. ``realised, 24 × 1h``."""
     windows = _values(frame, "window") if "window" in frame.columns else []
     if len(windows) != 1:
         return "realised"
-    return f"realised, {windows[0]} × {past.interval or 'candles'}"
+    return f"realised, {windows[0]} × {realized_series.interval or 'candles'}"

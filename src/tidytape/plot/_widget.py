@@ -30,14 +30,14 @@ def live_widget(source: Live[Any], update: Update | None = None, *, every: float
     source : Live
         What ``client.live`` returns, of one data type.
     update : callable, optional
-        Is called with the figure and the frame after each change, in a thread of its own. Candles if left out.
+        Called with the figure and the frame after each change, in a thread of its own. By default it draws candles.
     every : float
-        Least time between two updates. [s]
+        Shortest time between two updates. [s]
 
     Returns
     -------
     plotly.graph_objects.FigureWidget
-        Its title says when the stream has ended, and why.
+        The figure. When the stream has ended, its title says so, and why.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def live_widget(source: Live[Any], update: Update | None = None, *, every: float
     figure = go.FigureWidget(layout={"xaxis": {"rangeslider": {"visible": False}}})
     refresh = update or _candles
     refresh(figure, source.frame)
-    # The thread holds only a weak reference to the figure, so that it ends when the figure is gone.
+    # The thread has only a weak reference to the figure, so that it ends when the notebook drops the figure.
     thread = threading.Thread(
         target=_follow,
         args=(weakref.ref(figure), source, refresh, every),
@@ -74,24 +74,25 @@ def live_widget(source: Live[Any], update: Update | None = None, *, every: float
 
 
 def _follow(reference: weakref.ref[Any], source: Live[Any], refresh: Update, every: float) -> None:
+    """Update the figure until the stream ends or the figure is gone."""
     failure: BaseException | None = None
-    drawn, is_last = -1, False
+    drawn_batches, is_last = -1, False
     while not is_last:
         is_last = not source.is_running
         figure = reference()
         if figure is None:
             return
-        if source.batches != drawn:
-            drawn = source.batches
+        if source.batches != drawn_batches:
+            drawn_batches = source.batches
             try:
                 with figure.batch_update():
                     refresh(figure, source.frame)
-            except Exception as error:  # noqa: BLE001 - a thread has nobody to raise it to
+            except Exception as error:  # noqa: BLE001 - nobody would see an error of this thread; the title shows it
                 is_last, failure = True, error
         if is_last:
             failure = failure or source.error
             figure.layout.title = "The stream ended" if failure is None else f"Ended by an error: {failure}"
-        del figure
+        del figure  # do not keep it alive during the sleep
         if not is_last:
             time.sleep(every)
 

@@ -1,12 +1,12 @@
-"""Write a report of a study: one HTML file with pictures, tables and a manifest, made from a tape.
+"""Write a report of a study: one HTML file with pictures, tables and a manifest, from the answers on a tape.
 
 - `record` : fetch the data that a report shows, and record the answers on a tape.
 - `write` : write the report of a tape that `record` or your own study recorded.
 - `fetched` : list what a tape has: series, rows, weight and time by data type.
 
-The same tape gives the same report, byte for byte, in another folder and next year too, if the libraries have
-the same versions. The manifest at the end of the report lists these versions. On a machine with another number of cores
-the last digit of a number in an interactive report may differ.
+The same tape gives the same report, byte for byte, in any folder and at any time, if the libraries have the same
+versions. The manifest at the end of the report lists these versions. On a machine with another number of cores the last
+digit of a number in an interactive report may differ.
 
 >>> import tempfile, tidytape
 >>> day = {"coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}

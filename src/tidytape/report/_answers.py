@@ -1,4 +1,4 @@
-"""The answers of a tape, by data type: a report has no other source."""
+"""The answers of a tape by data type, which are the only source of a report."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from tidytape.schema import schema_of
 
 MARKET = ["exchange", "raw_symbol"]
 
-# A report joins answers whose queries differ only in these: the markets and the window.
-_WHOSE = {"exchange", "raw_symbol", "coin", "normalized_symbol", "category", "token_name", "tenor", "event"}
-_WHEN = {"start", "end", "sort_direction"}
+# A report joins answers whose queries differ only in these options: the markets and the window.
+_MARKET_OPTIONS = {
+    "exchange", "raw_symbol", "coin", "normalized_symbol", "category", "token_name", "tenor", "event",
+}  # fmt: skip
+_WINDOW_OPTIONS = {"start", "end", "sort_direction"}
 
 
 @dataclass(frozen=True)
 class Points:
-    """The points of one data type, from all answers whose queries have the same form.
+    """The points of one data type, from all answers whose queries differ only in markets and window.
 
     Attributes
     ----------
@@ -42,7 +44,8 @@ class Points:
     asked : (datetime, datetime)
         Start of the first and end of the last window of the queries.
     coin : str
-        The coin for pictures of a single coin: that of the report if the frame has it, or that of most rows.
+        The coin for pictures of a single coin: the coin of the report if the frame has it, otherwise the coin with the
+        most rows.
     """
 
     frame: pl.DataFrame
@@ -53,7 +56,7 @@ class Points:
 
     @property
     def interval(self) -> str:
-        """The interval as people write it, e.g. ``5m``; empty for a type without intervals."""
+        """The short name of the interval, e.g. ``5m``; empty for a type without intervals."""
         return self.query.interval.alias if self.query.interval else ""
 
     @property
@@ -71,13 +74,13 @@ class Points:
 
     @property
     def unit(self) -> str:
-        """The unit of the amounts, for labels; empty if it is unknown, or if there are several."""
+        """The unit of the amounts, for labels: ``coin``, ``USD``, or empty if it is unknown or there are several."""
         units = self.frame["amount_unit"].cast(pl.String).unique().to_list()
         return {"COIN": "coin", "USD": "USD"}.get(units[0] or "", "") if len(units) == 1 else ""
 
     @property
     def turnover(self) -> pl.Expr:
-        """The turnover of each candle in the quote, or in USD if the volumes are in USD."""
+        """An expression of the turnover of each candle: in USD if the volumes are in USD, otherwise in the quote."""
         return pl.col("volume") if self.unit == "USD" else pl.col("volume") * pl.col("close")
 
     @property
@@ -88,18 +91,18 @@ class Points:
 
     @property
     def largest(self) -> dict[str, str]:
-        """The market of the coin with the largest turnover; for points without volumes, with the most rows."""
+        """The coin's market with the largest turnover or, if the points have no volumes, with the most rows."""
         has_amount = {"volume", "close"} <= set(self.frame.columns)
         return self.leading(self.turnover.sum() if has_amount else pl.len())
 
     def leading(self, amount: pl.Expr) -> dict[str, str]:
-        """Return the market of the coin with the largest ``amount``, which has one value per market."""
+        """Return the coin's market with the largest ``amount``, an aggregation that has one value per market."""
         markets = self.of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)
-        most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
-        return {name: most[name] for name in MARKET}
+        leader = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
+        return {name: leader[name] for name in MARKET}
 
     def of(self, **market: str | None) -> pl.DataFrame:
-        """Return the points of one market; points of a whole coin have a null market."""
+        """Return the points of one market; the market of points of a whole coin is null."""
         return self.frame.filter(pl.col(name).eq_missing(value) for name, value in market.items())
 
 
@@ -115,11 +118,11 @@ class Answers:
     Attributes
     ----------
     contents : TapeContents
-        Head and entries.
+        Head and entries of the tape.
     used : set of int
-        Numbers of the entries that the report has drawn so far.
+        Numbers of the entries that the report has used so far.
     exchanges : set of str
-        Exchanges of the answers that the report has drawn so far.
+        Exchanges of the answers that the report has used so far.
     """
 
     path: Path
@@ -129,76 +132,77 @@ class Answers:
 
     def __post_init__(self) -> None:
         self.contents = opened(self.path)
-        if why := self.contents.failed or self.contents.broken:
+        if fault := self.contents.failed or self.contents.broken:
             raise TapeError(
-                f"{self.path}: a report is made of a tape that is whole; {why}", path=str(self.path)
+                f"{self.path}: a report is made of a tape that is whole; {fault}", path=str(self.path)
             )
 
     @property
     def sha256(self) -> str:
-        """The hash of the tape's manifest, which has the hash of every answer."""
+        """The hash of the tape's manifest; the manifest has the hash of every answer."""
         manifest = self.path / MANIFEST if self.path.is_dir() else self.path
         return hashlib.sha256(manifest.read_bytes()).hexdigest()
 
     def points(self, data_type: str) -> Points | None:
         """Return the points of a data type; None if the tape has none.
 
-        Answers to queries of one form, with the same interval and options, are joined; if two have the same point, the
-        later answer wins. If a study asked in several forms, the points are those of the form with the most rows.
+        Answers are joined if their queries have the same form: the same interval and options, whatever the markets and
+        the window. If two answers have the same point, the later answer wins. If a study asked in several forms, the
+        points are those of the form with the most rows.
         """
         points = self._points.get(data_type)
         if points is None:
             return None
-        self._draws(points.frame, points.entries)
+        self._mark_used(points.frame, points.entries)
         return replace(points, coin=self.coin if self.coin in points.frame["coin"] else points.coin)
 
     def leave(self, points: Points) -> None:
-        """Take back that points are drawn."""
+        """Mark the entries of points as not used, because the report does not draw them after all."""
         self.used.difference_update(points.entries)
 
     @cached_property
     def coin(self) -> str:
-        """The coin with the most data types, or of several such the one with the largest turnover."""
+        """The coin with the most data types; among equals the coin with the largest turnover."""
         coins = [
             points.frame.select(pl.col("coin").cast(pl.String)).unique() for points in self._points.values()
         ]
         types = pl.concat(coins).drop_nulls().group_by("coin").len()
         candles = self._points.get("TRADE_SIDE_AGNOSTIC_AGG")
         if candles is not None:
-            coins_of = candles.frame.group_by(pl.col("coin").cast(pl.String), maintain_order=True)
-            types = types.join(coins_of.agg(traded=candles.turnover.sum()), on="coin", how="left")
-        amount_names = [name for name in types.columns if name not in {"coin", "len"}]
+            by_coin = candles.frame.group_by(pl.col("coin").cast(pl.String), maintain_order=True)
+            types = types.join(by_coin.agg(turnover=candles.turnover.sum()), on="coin", how="left")
+        turnover_columns = [name for name in types.columns if name not in {"coin", "len"}]
         ranked = types.sort(
             "len",
-            *amount_names,
+            *turnover_columns,
             "coin",
-            descending=[True, *(True for _ in amount_names), False],
+            descending=[True, *(True for _ in turnover_columns), False],
             nulls_last=True,
         )
         return str(ranked["coin"].first()) if ranked.height else ""
 
     @property
     def window(self) -> tuple[datetime, datetime] | None:
-        """Start of the first and end of the last interval of all points."""
-        ends = [
+        """Start of the first and end of the last interval of all points; None without points."""
+        windows = [
             (first, last + points.length)
             for points in self._points.values()
             for first, last in [points.window]
         ]
-        return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+        return (min(start for start, _ in windows), max(end for _, end in windows)) if windows else None
 
     @property
     def markets(self) -> int:
-        """How many markets have points."""
+        """The number of markets that have points."""
         names = pl.concat(
             [points.frame.select(pl.col(MARKET).cast(pl.String)) for points in self._points.values()]
         )
         return names.drop_nulls().n_unique()
 
     def events(self, table: str, columns: Iterable[str]) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
-        """Return the events of a table of a lake, and the numbers of their entries; None if the tape has none.
+        """Return the events of a lake's table, and the numbers of their entries; None if the tape has no such events.
 
-        The events must have the ``columns``.
+        An answer that lacks one of the ``columns`` is damaged.
         """
         entries = [
             entry
@@ -207,16 +211,16 @@ class Answers:
         ]
         frames = [frame_of(entry) for entry in entries]
         for entry, frame in zip(entries, frames, strict=True):
-            if absent := set(columns) - set(frame.columns):
-                raise self._damaged(entry, f"it has no column {min(absent)!r}")
+            if missing_columns := set(columns) - set(frame.columns):
+                raise self._damaged(entry, f"it has no column {min(missing_columns)!r}")
         if not any(frame.height for frame in frames):
             return None
         numbers = tuple(entry.number for entry in entries)
         events = pl.concat(frames, how="diagonal_relaxed").unique(maintain_order=True)
-        self._draws(events, numbers)
+        self._mark_used(events, numbers)
         return events, numbers
 
-    def _draws(self, frame: pl.DataFrame, entries: tuple[int, ...]) -> None:
+    def _mark_used(self, frame: pl.DataFrame, entries: tuple[int, ...]) -> None:
         self.used.update(entries)
         if "exchange" in frame.columns:
             self.exchanges.update(frame["exchange"].cast(pl.String).drop_nulls().unique())
@@ -230,31 +234,32 @@ class Answers:
         return None
 
     def described(self, entry: TapeEntry) -> str:
-        """Return what an entry asked for, on one line."""
+        """Return what the request of an entry asked for, on one line."""
         return described_ask(entry.ask, entry.facts.get("returned", {}).get("method"))
 
     @cached_property
     def _points(self) -> dict[str, Points]:
         """The points of each data type that the tape has, in the form with the most rows."""
-        best = {}
+        points_by_type = {}
         for data_type, forms in self._by_form.items():
-            joined = max(
+            largest = max(
                 (self._joined(data_type, entries) for entries in forms),
                 key=lambda points: points.frame.height,
             )
-            if not joined.frame.is_empty():
-                best[data_type] = joined
-        return best
+            if not largest.frame.is_empty():
+                points_by_type[data_type] = largest
+        return points_by_type
 
     @cached_property
     def _by_form(self) -> dict[str, list[list[tuple[TapeEntry, PointsQuery]]]]:
+        """By data type, for each form of its queries the entries with their queries."""
         forms: dict[tuple[Any, ...], list[tuple[TapeEntry, PointsQuery]]] = defaultdict(list)
         for entry in self.contents.answers:
             if entry.ask.get("ask") != "points":
                 continue
             query = self._query(entry)
             if query.group_by is not None or len(query.type) != 1 or query.side is not None:
-                continue  # no section draws groups, which have no market, or a single side
+                continue  # no section draws groups of exchanges, which have no market, or a single side
             forms[_form(query)].append((entry, query))
         forms_by_type: dict[str, list[list[tuple[TapeEntry, PointsQuery]]]] = defaultdict(list)
         for (data_type, *_), entries in forms.items():
@@ -262,7 +267,7 @@ class Answers:
         return dict(forms_by_type)
 
     def _query(self, entry: TapeEntry) -> PointsQuery:
-        """Return the query of an entry, which may be damaged: a tape with right hashes can be written by hand."""
+        """Return the query of an entry; raise if it is damaged, as in a tape that was written by hand."""
         try:
             return PointsQuery.from_params(map(tuple, entry.ask["params"]))
         except (QueryError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -271,10 +276,10 @@ class Answers:
     def _points_of(self, entry: TapeEntry, data_type: str) -> pl.DataFrame:
         """Return the points of an entry, with the columns and dtypes of their type."""
         schema, frame = schema_of(data_type), frame_of(entry)
-        # A tape of an older release has fewer descriptors.
-        absent = set(schema.names) - set(schema.descriptors) - set(frame.columns)
-        if absent:
-            raise self._damaged(entry, f"it has no column {min(absent)!r}")
+        # A tape of an older release may lack descriptors, which newer releases added.
+        missing_columns = set(schema.names) - set(schema.descriptors) - set(frame.columns)
+        if missing_columns:
+            raise self._damaged(entry, f"it has no column {min(missing_columns)!r}")
         try:
             frame = schema.conform(frame)
         except DecodeError as error:
@@ -283,11 +288,12 @@ class Answers:
             raise self._damaged(entry, "a point has no time")
         return frame
 
-    def _damaged(self, entry: TapeEntry, why: str) -> TapeError:
-        message = f"{self.path}: entry {entry.number} is damaged: {printable(why)}"
+    def _damaged(self, entry: TapeEntry, fault: str) -> TapeError:
+        message = f"{self.path}: entry {entry.number} is damaged: {printable(fault)}"
         return TapeError(message, path=str(self.path), entries=(entry.number,))
 
     def _joined(self, data_type: str, entries: list[tuple[TapeEntry, PointsQuery]]) -> Points:
+        """Join the points of entries whose queries have the same form; later entries replace points of earlier ones."""
         key = list(schema_of(data_type).key)
         frame = pl.concat([self._points_of(entry, data_type) for entry, _ in entries], how="diagonal_relaxed")
         frame = frame.unique(subset=key, keep="last", maintain_order=True).sort(key)
@@ -301,29 +307,29 @@ class Answers:
 
 def _form(query: PointsQuery) -> tuple[Any, ...]:
     """Return the options that two queries must share for their points to be joined."""
-    options = query.model_dump(exclude=_WHOSE | _WHEN | {"type"})
+    options = query.model_dump(exclude=_MARKET_OPTIONS | _WINDOW_OPTIONS | {"type"})
     return (query.type[0], *(str(value) for value in options.values()))
 
 
 def held_days(tape: Path) -> int | None:
-    """Return how many days, begun ones included, the client's candles span; None if the tape does not say. [d]"""
+    """Return the time that the client's candles span, rounded up to days; None if the tape does not say it. [d]"""
     holdings = Answers(tape).holdings()
     if holdings is None:
         return None
-    of_candles = holdings[0].filter(type="TRADE_SIDE_AGNOSTIC_AGG")
-    first, last = of_candles.select(pl.col("first_timestamp").min(), pl.col("last_timestamp").max()).row(0)
+    candles = holdings[0].filter(type="TRADE_SIDE_AGNOSTIC_AGG")
+    first, last = candles.select(pl.col("first_timestamp").min(), pl.col("last_timestamp").max()).row(0)
     return None if first is None or last is None else ceil((last - first) / timedelta(days=1))
 
 
 def frame_of(entry: TapeEntry) -> pl.DataFrame:
-    """Return the frame of an entry."""
+    """Return the frame of an entry whose answer is a frame."""
     frame = entry.read()
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
 def numbers(entries: Iterable[int]) -> str:
-    """Return numbers of entries as people write them.
+    """Return the numbers of entries as text, with runs written as ranges.
 
     Examples
     --------

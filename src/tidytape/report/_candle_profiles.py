@@ -1,4 +1,4 @@
-"""Market profiles computed from candles, for a tape without profiles: a lake may hold only candles."""
+"""Market profiles computed from candles, for a tape without profiles, as of a lake that has only candles."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidytape.report._section import Section
 from tidytape.report._sessions import READING_OF_TIME, begun, market_profiles, unfinished, value_areas
 from tidytape.times import DAY, SECOND
 
-_LEVELS = 40  # levels of a usual session: a picture would blur more
+_LEVELS = 40  # levels of a session of median range; a picture would blur more levels
 
 
 def candle_profiles(answers: Answers, timezone: str) -> Section | None:
-    """Return market profiles of the largest market; None if candles are absent or longer than any time block."""
+    """Return market profiles of the largest market; None without candles, or if they are longer than any time block."""
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
     if candles is None:
         return None
@@ -29,18 +29,18 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
     if not blocks:
         return None
     market = candles.largest
-    of_market = candles.of(**market)
+    bars = candles.of(**market)
     # Leave out a session that began before the window: the picture would not show that a part is missing.
-    full_sessions = of_market.filter(pl.col("timestamp") >= _next_midnight(candles.query.start))
-    of_market = of_market if full_sessions.is_empty() else full_sessions
-    ranges = of_market.group_by(pl.col("timestamp").dt.truncate("1d")).agg(
+    full_sessions = bars.filter(pl.col("timestamp") >= _next_midnight(candles.query.start))
+    bars = bars if full_sessions.is_empty() else full_sessions
+    ranges = bars.group_by(pl.col("timestamp").dt.truncate("1d")).agg(
         height=pl.col("high").max() - pl.col("low").min()
     )
-    usual = ranges.select(pl.col("height").median()).item()
-    if not usual:  # null, or 0 because the price did not move: there are no levels
+    usual_range = ranges.select(pl.col("height").median()).item()
+    if not usual_range:  # null, or 0 because the price did not move: there are no levels
         return None
-    size = largest_125(usual / _LEVELS)
-    levels = aggregate.candle_tpo(of_market, session="daily", block_size=size, block_minutes=blocks[0])
+    size = largest_125(usual_range / _LEVELS)
+    levels = aggregate.candle_tpo(bars, session="daily", block_size=size, block_minutes=blocks[0])
     return Section(
         reading=READING_OF_TIME,
         rule=f"These profiles are made of candles of {candles.interval}, by aggregate.candle_tpo(candles, "
@@ -62,5 +62,5 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
 
 
 def _next_midnight(start: int) -> datetime:
-    """Return the first start of a session at or after a time."""
+    """Return the first start of a daily session, midnight in UTC, at or after a time [s]."""
     return datetime.fromtimestamp(-(-start * SECOND // DAY) * DAY // SECOND, UTC)

@@ -13,10 +13,10 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
-_NEAR = 25.0  # distance from the mid up to which sizes are near [bps]
-_SHARES = (0.1, 0.5, 1.0)  # sizes of trades, as shares of the depth near the mid
-_LARGE = 0.98  # the smallest size of a wall, as a quantile of all sizes
-_WALLS = 10  # rows of the table
+_NEAR = 25.0  # the depth near the mid is the size within this distance from it [bps]
+_SHARES = (0.1, 0.5, 1.0)  # sizes of the trades whose slippage is shown, as shares of the depth near the mid
+_LARGE = 0.98  # a wall is at least as large as this quantile of all sizes
+_MOST_WALLS = 10  # rows of the table of walls
 
 
 def depths(answers: Answers, timezone: str) -> Section | None:
@@ -28,20 +28,19 @@ def depths(answers: Answers, timezone: str) -> Section | None:
     if books.frame.is_empty():
         return None
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
-    market = books.largest if candles is None else candles.largest  # the market of the sections above
+    market = books.largest if candles is None else candles.largest  # prefer the market of the sections above
     if books.of(**market).is_empty():
         market = books.largest
     book = books.of(**market)
 
     newest = book.filter(pl.col("timestamp") == pl.col("timestamp").max())
     near = depth.depth_within(books.frame, bps=_NEAR)
-    usual = near.group_by(MARKET).agg(pl.col("bid_depth", "ask_depth").median(), spans=pl.len())
+    median_depth = near.group_by(MARKET).agg(pl.col("bid_depth", "ask_depth").median(), spans=pl.len())
     walls = depth.walls(book, threshold=float(book["size"].quantile(_LARGE) or 0.0), snapshots=3)
-    standing = walls.sort(
+    largest_walls = walls.sort(
         "size_mean", "first_timestamp", "side", "price", descending=[True, False, False, False]
-    )
-    standing = standing.head(_WALLS)
-    size = float(replace(books, frame=usual).of(**market)["bid_depth"].item() or newest["size"].sum())
+    ).head(_MOST_WALLS)
+    size = float(replace(books, frame=median_depth).of(**market)["bid_depth"].item() or newest["size"].sum())
     costs = depth.slippage(newest, size=[float(f"{size * share:.4g}") for share in _SHARES])
     return Section(
         reading="A dark line that stays at one price is a wall: large orders that wait there. "
@@ -57,7 +56,7 @@ def depths(answers: Answers, timezone: str) -> Section | None:
                 Plot.of("book_heatmap", book, timezone=timezone),
             ),
             table(
-                usual.sort(MARKET),
+                median_depth.sort(MARKET),
                 {
                     "exchange": Shown("Exchange"),
                     "raw_symbol": Shown("Symbol"),
@@ -68,7 +67,7 @@ def depths(answers: Answers, timezone: str) -> Section | None:
                 f"One row per market: the median size within {_NEAR:g} basis points of the mid.",
             ),
             table(
-                standing.with_columns(
+                largest_walls.with_columns(
                     pl.when(name).then(pl.lit("yes")).otherwise(pl.lit("no")).alias(name)
                     for name in ("is_standing", "is_start_known")
                 ),
@@ -81,7 +80,7 @@ def depths(answers: Answers, timezone: str) -> Section | None:
                     "is_start_known": Shown("Start seen"),
                     "is_standing": Shown("Still there"),
                 },
-                f"The {_WALLS} largest walls of {name_of(market)}, by mean size.",
+                f"The {_MOST_WALLS} largest walls of {name_of(market)}, by mean size.",
             ),
             Picture.of(
                 f"The newest book of {name_of(market)}: what rests, and what trading a size costs.",

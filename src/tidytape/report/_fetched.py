@@ -22,13 +22,13 @@ def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per data type or table of events, in the order of their first answers
-        ``type`` : str; ``series`` and ``rows`` : int64, of all answers together; ``weight`` : int64, what they weighed
-        when they were recorded [weight]; ``seconds`` : float64, the time that took. [s]
+        ``type`` : str; ``series`` and ``rows`` : int64, numbers in all answers together; ``weight`` : int64, weight of
+        the requests when they were recorded; ``seconds`` : float64, time that they took. [s]
 
     Raises
     ------
     TapeError
-        If the tape cannot be read, or is not whole.
+        If the tape cannot be read, or is incomplete.
 
     Examples
     --------

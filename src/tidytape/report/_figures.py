@@ -1,4 +1,4 @@
-"""The interactive form of a page: its figures of Plotly, and the code that draws them."""
+"""The interactive form of a page: its Plotly figures, and the script that draws them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MOST_BYTES = 8_000_000
 
 
 class Place(NamedTuple):
-    """The place of a figure in the page: its name, and its height. [px]"""
+    """The element of the page in which the script draws a figure."""
 
-    name: str
-    height: int
+    name: str  # its id
+    height: int  # [px]
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Figures:
     script : str
         The code of Plotly.
     pictures : tuple of Picture
-        The pictures that are figures; the others stay images.
+        The pictures that are figures; all others are images.
     has_images : bool
-        Whether images of these pictures are in the page too, for browsers without scripts.
+        Whether the page also has images of these pictures, for browsers without scripts.
     """
 
     script: str
@@ -38,7 +38,7 @@ class Figures:
     has_images: bool
 
     def places(self, picture: Picture) -> list[Place]:
-        """Return the places of a picture's figures; an empty list if it stays an image."""
+        """Return the places of a picture's figures; an empty list if the picture is an image."""
         if picture not in self.pictures:
             return []
         number = self.pictures.index(picture) + 1
@@ -48,7 +48,7 @@ class Figures:
 
     @property
     def json(self) -> str:
-        """All figures as one object, by the names of their places."""
+        """All figures as one JSON object, by the names of their places."""
         entries = (
             f'"{place.name}": {figure.json}'
             for picture in self.pictures
@@ -68,16 +68,16 @@ def plotly_script() -> str:
 
 
 def fitting_page(pictures: Iterable[Picture], script: str, render: Callable[[Figures], str]) -> str:
-    """Return the page with as many figures as fit, and with images beside them if there is room.
+    """Return the page with as many figures as fit within `MOST_BYTES`, and with images of them if these fit, too.
 
     Parameters
     ----------
     pictures : iterable of Picture
-        All pictures of the page. If it would be too large, those with the largest figures stay images.
+        All pictures of the page. If the page would be too large, the pictures with the largest figures become images.
     script : str
         The code of Plotly.
     render : callable
-        Returns the page with some figures.
+        Returns the page with the figures that it gets.
     """
     interactive = tuple(pictures)
     text = render(Figures(script, interactive, has_images=False))

@@ -15,7 +15,7 @@ from tidytape.report._section import ReportTable, Section
 from tidytape.report._table import Shown, table
 
 USUAL_DELTA = "25"
-"""The report shows the skew of symbols that end like this, if there are any: 25 delta. [%]"""
+"""Delta of the skew that the report shows, at which the symbols end, if there are such symbols. [%]"""
 
 _CHAIN = ("timestamp", "coin", "expiry", "strike", "option_type", "forward", "implied_volatility")
 
@@ -47,33 +47,33 @@ def chains(answers: Answers, timezone: str) -> Section | None:
         newest = options.tenor_structure(
             volatilities.of(**volatilities.largest), at=volatilities.frame["timestamp"].max()
         )
-        shown = Plot.of("term_structure", newest, timezone=timezone)
+        plot = Plot.of("term_structure", newest, timezone=timezone)
         text = f"{name_of(volatilities.largest)}: the newest volatility by tenor."
-        section.parts.append(Picture.of(text, 3.6, shown))
+        section.parts.append(Picture.of(text, 3.6, plot))
     if volatilities is not None:
         section.entries += volatilities.entries
         section.parts += _over_time(volatilities, volatilities.largest, "implied_volatility", timezone)
     if skews is not None:
         section.entries += skews.entries
         market = skews.largest
-        of_exchange = skews.of_coin.filter(pl.col("exchange").eq_missing(pl.lit(market["exchange"])))
-        symbols = of_exchange["raw_symbol"].cast(pl.String).drop_nulls().unique().sort()
-        usual = [symbol for symbol in symbols if symbol.endswith(USUAL_DELTA)]
-        if usual:
-            market |= {"raw_symbol": usual[0]}
+        same_exchange = skews.of_coin.filter(pl.col("exchange").eq_missing(pl.lit(market["exchange"])))
+        symbols = same_exchange["raw_symbol"].cast(pl.String).drop_nulls().unique().sort()
+        usual_symbols = [symbol for symbol in symbols if symbol.endswith(USUAL_DELTA)]
+        if usual_symbols:
+            market |= {"raw_symbol": usual_symbols[0]}
         section.parts += _over_time(skews, market, "skew", timezone)
     return section
 
 
 def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | ReportTable]:
-    """Return the smile, the term structure and the points at 25 delta of the newest chain of a coin."""
+    """Return the smile, the term structure and the points at 25 delta of the newest chain of the main coin."""
     coins = quotes["coin"].drop_nulls().mode().sort()
     coin = str(coins.first()) if coins.len() else ""
-    of_coin = quotes.filter(coin=coin) if coin else quotes
-    exchanges = of_coin["exchange"].drop_nulls().mode().sort()
-    if exchanges.len():  # a smile is of one exchange: the one with the most quotes
-        of_coin = of_coin.filter(pl.col("exchange") == exchanges.first())
-    chain = _newest(of_coin)
+    coin_quotes = quotes.filter(coin=coin) if coin else quotes
+    exchanges = coin_quotes["exchange"].drop_nulls().mode().sort()
+    if exchanges.len():  # a smile shows one exchange: take the one with the most quotes
+        coin_quotes = coin_quotes.filter(pl.col("exchange") == exchanges.first())
+    chain = _newest(coin_quotes)
     points = options.butterfly(options.risk_reversal(options.delta_points(chain)))
     at = max(chain["timestamp"])
 
@@ -102,7 +102,7 @@ def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | ReportTable]:
 
 
 def _newest(quotes: pl.DataFrame) -> pl.DataFrame:
-    """Return the newest chain: all quotes of the last time or, if quotes come one by one, the last of each option."""
+    """Return the newest chain: the quotes of the last time or, if quotes come one by one, the last of each option."""
     quotes = quotes.drop_nulls("timestamp")
     last = pl.col("timestamp").max()
     newest = quotes.filter(pl.col("timestamp") == last)
@@ -119,10 +119,10 @@ def _newest(quotes: pl.DataFrame) -> pl.DataFrame:
 def _over_time(
     points: Points, market: dict[str, Any], value: str, timezone: str
 ) -> list[Picture | ReportTable]:
-    """Return one value of a market over time, a line per tenor, and a row per tenor."""
+    """Return a picture of a value over time with a line per tenor, and a table with a row per tenor."""
     rows = points.of(**market)
     name, unit = ("volatility", "%") if value == "implied_volatility" else ("skew", "vol points")
-    shown = Plot.of(name, rows, timezone=timezone)
+    plot = Plot.of(name, rows, timezone=timezone)
     by_tenor = (
         options.tenor_structure(rows)
         .group_by(*MARKET, "tenor", "days", maintain_order=True)
@@ -139,7 +139,7 @@ def _over_time(
         .sort("days", "tenor")
     )
     return [
-        Picture.of(f"{name_of(market)}: {name} over time, a line per tenor.", 3.6, shown),
+        Picture.of(f"{name_of(market)}: {name} over time, a line per tenor.", 3.6, plot),
         table(
             by_tenor,
             {

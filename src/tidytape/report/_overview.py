@@ -13,8 +13,8 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
-_TRADED = ["SPOT", "PERPETUAL"]  # categories whose prices are that of the coin
-_FEWEST_RETURNS = 20  # the deviation of fewer returns says little
+_TRADED = ["SPOT", "PERPETUAL"]  # categories of markets whose price is the price of the coin
+_FEWEST_RETURNS = 20  # the standard deviation of fewer returns says little
 
 
 def overview(answers: Answers, timezone: str) -> Section | None:
@@ -23,11 +23,11 @@ def overview(answers: Answers, timezone: str) -> Section | None:
     if candles is None:
         return None
     largest, coin = candles.largest, candles.coin
-    of_coin = candles.frame.filter(pl.col("coin") == coin, pl.col("category").is_in(_TRADED))
+    coin_candles = candles.frame.filter(pl.col("coin") == coin, pl.col("category").is_in(_TRADED))
 
-    is_alone = candles.frame.select(MARKET).n_unique() == 1
-    which = name_of(largest) + ("" if is_alone else f", the market of {coin} that traded most,")
-    text = f"{which} in candles of {candles.interval}."
+    is_only_market = candles.frame.select(MARKET).n_unique() == 1
+    market_text = name_of(largest) + ("" if is_only_market else f", the market of {coin} that traded most,")
+    text = f"{market_text} in candles of {candles.interval}."
     picture = Picture.of(text, 4.4, Plot.of("candles", candles.of(**largest), timezone=timezone))
     return Section(
         reading="Compare the change of a market with its usual move: a change within 1 σ is common, one beyond 2 σ is "
@@ -57,44 +57,46 @@ def overview(answers: Answers, timezone: str) -> Section | None:
                 },
                 "One row per market. Prices are in the quote of the market.",
             ),
-            *(_across(candles, of_coin, timezone) if of_coin.select(MARKET).n_unique() > 1 else []),
+            *(_across(candles, coin_candles, timezone) if coin_candles.select(MARKET).n_unique() > 1 else []),
         ],
         entries=candles.entries,
     )
 
 
-def _across(candles: Points, of_coin: pl.DataFrame, timezone: str) -> list[Picture]:
-    """Return the markets of one coin beside each other."""
-    amounts = of_coin.with_columns(candles.turnover.alias("volume"))
+def _across(candles: Points, coin_candles: pl.DataFrame, timezone: str) -> list[Picture]:
+    """Return pictures that compare the markets of one coin: their premiums and their shares in the volume."""
+    amounts = coin_candles.with_columns(candles.turnover.alias("volume"))
     if candles.length < timedelta(hours=1):  # shares of minutes are noise
         hour = pl.col("timestamp").dt.truncate("1h"), pl.lit(Interval.HOUR.value).alias("interval")
         amounts = amounts.group_by(*MARKET, "coin", *hour, maintain_order=True).agg(pl.col("volume").sum())
     shares = cross.market_share(amounts, amount="volume")
-    apart = Plot.of("premium", cross.premium(of_coin), timezone=timezone)
-    parts = Plot.of("market_share", shares, amount="volume in the quote", timezone=timezone)
+    premiums = Plot.of("premium", cross.premium(coin_candles), timezone=timezone)
+    market_shares = Plot.of("market_share", shares, amount="volume in the quote", timezone=timezone)
     return [
-        Picture.of(f"How much dearer {candles.coin} is on each exchange than the median of all.", 3.6, apart),
-        Picture.of(f"Shares in the traded volume of {candles.coin}.", 3.6, parts),
+        Picture.of(
+            f"How much dearer {candles.coin} is on each exchange than the median of all.", 3.6, premiums
+        ),
+        Picture.of(f"Shares in the traded volume of {candles.coin}.", 3.6, market_shares),
     ]
 
 
 def name_of(market: dict[str, str]) -> str:
-    """Return the name of a market as people write it."""
+    """Return the name of a market: exchange and symbol, without those that are null."""
     return " ".join(filter(None, market.values()))
 
 
 def _usual_moves(candles: Points) -> pl.DataFrame:
-    """Return for each market the usual move over its candles: the deviation of their log returns, times sqrt(number).
+    r"""Return for each market its usual move over the window: the standard deviation of n log returns, times √n.
 
-    A gap gives no return, as in `tidytape.analytics.options.realized_volatility`. But there a window with a gap has no
-    volatility, so a market that closes at night would never have one.
+    A gap gives no return. `tidytape.analytics.options.realized_volatility` gives null for a window with a gap, so it
+    would never give a volatility for a market that closes at night.
     """
-    before = pl.col("timestamp", "close").shift().over(MARKET).name.prefix("before_")
-    follows = pl.col("timestamp") - pl.col("before_timestamp") == candles.length
-    returns = (pl.col("close") / pl.col("before_close")).log()
+    previous = pl.col("timestamp", "close").shift().over(MARKET).name.prefix("previous_")
+    has_no_gap = pl.col("timestamp") - pl.col("previous_timestamp") == candles.length
+    returns = (pl.col("close") / pl.col("previous_close")).log()
     return (
-        candles.frame.with_columns(before)
-        .filter(follows, pl.col("close") > 0, pl.col("before_close") > 0)
+        candles.frame.with_columns(previous)
+        .filter(has_no_gap, pl.col("close") > 0, pl.col("previous_close") > 0)
         .group_by(MARKET, maintain_order=True)
         .agg(usual_move=returns.std() * returns.len().sqrt(), returns=pl.len())
         .filter(pl.col("returns") >= _FEWEST_RETURNS)
@@ -126,7 +128,7 @@ def _summary(candles: Points) -> pl.DataFrame:
             pl.col("volume").sum(),
             years=years,
         )
-        # A price of 0 has no change in percent, and prices that never move have no usual move.
+        # From a price of 0 there is no relative change; prices that never move have no usual move to compare with.
         .with_columns(change=pl.when(has_change).then(pl.col("close") / pl.col("open") - 1))
         .join(completeness.select(*MARKET, "completeness"), on=MARKET, how="left")
         .join(_usual_moves(candles), on=MARKET, how="left")

@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file that needs no other file."""
+"""Renders the page of a report: one HTML file that needs no other file."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from importlib.metadata import version
 from typing import Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from tidytape._version import __version__
 from tidytape.client._settings import LOCAL
-from tidytape.errors import counted
+from tidytape.errors import counted, escaped, html_text
 from tidytape.report._answers import Answers, numbers
 from tidytape.report._figures import Figures
 from tidytape.report._picture import Picture
 from tidytape.report._section import Section
 
-_DRAWN_BY = ("polars", "numpy", "matplotlib", "great-tables")
+_DRAWN_WITH = ("polars", "numpy", "matplotlib", "great-tables")  # the libraries whose versions the page lists
 
 
 def page(
@@ -39,15 +39,15 @@ def page(
     answers : Answers
         The answers that the sections show.
     sections : mapping of str to Section
-        By their titles.
+        The sections by their titles.
     left_out : sequence of str
-        The sections that the tape has no answers for, each with what it needs.
+        The sections for which the tape has no answers, each with the data that it needs.
     title : str, optional
-        "Market report" otherwise, and "A simulated market" if that is what it is about.
+        Title of the page; by default "Market report", or "A simulated market" if an answer is of the demo.
     timezone : str
         The time zone of the pictures.
     figures : Figures, optional
-        The pictures that are interactive; none otherwise.
+        The pictures that are interactive; by default all are images.
 
     Returns
     -------
@@ -59,6 +59,7 @@ def page(
         loader=jinja2.PackageLoader("tidytape.report", "."),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: escaped(value, keep="\n") if type(value) is str else value,  # markup stays
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -73,13 +74,13 @@ def page(
         is_simulated=is_simulated,
         left_out=left_out,
         manifest=_manifest(answers),
-        facts=_facts(answers, timezone, _DRAWN_BY if figures is None else (*_DRAWN_BY, "plotly")),
+        facts=_facts(answers, timezone, _DRAWN_WITH if figures is None else (*_DRAWN_WITH, "plotly")),
         figures=figures,
     )
 
 
 def _about(answers: Answers) -> str:
-    """Return window and markets, e.g. ``2024-08-07 00:00 to 2024-08-10 00:00 UTC · 16 markets``."""
+    """Return the window and the number of markets, e.g. ``2024-08-07 00:00 to 2024-08-10 00:00 UTC · 16 markets``."""
     if answers.window is None:
         return ""
     first, last = (f"{time:%Y-%m-%d %H:%M}" for time in answers.window)
@@ -94,7 +95,7 @@ def _wrapped(text: str) -> Markup:
     >>> print(_wrapped("exchange=A,B, 2024-08-07T00:00:00Z"))
     exchange=A,<wbr>B,<wbr> <span class="time">2024-08-07T00:00:00Z</span>
     """
-    times = re.sub(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)", r'<span class="time">\1</span>', str(escape(text)))
+    times = re.sub(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)", r'<span class="time">\1</span>', html_text(text))
     return Markup(times.replace(",", ",<wbr>"))
 
 
@@ -113,7 +114,8 @@ def _to_the_second(at: str) -> str:
         return at
 
 
-def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[str, str]:
+def _facts(answers: Answers, timezone: str, libraries: Sequence[str]) -> Mapping[str, str]:
+    """Return what the manifest says of the tape and of this page, by label."""
     head, contents = answers.contents.head, answers.contents
     study = head.get("study") or {}
     about = study.get("about") or {}
@@ -125,18 +127,21 @@ def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[
         "Recorded with": _list(head.get("versions") or {}),
         "Drawn with": _list(
             {"tidytape": __version__, "python": platform.python_version()}
-            | {name: version(name) for name in drawn_by}
+            | {name: version(name) for name in libraries}
         ),
         "SHA-256 of the tape": answers.sha256,
     }
-    for name, value in about.items():  # under another label if it is taken, so that they hide no fact
+    for (
+        name,
+        value,
+    ) in about.items():  # a label that is already used gets a suffix, so that no fact is replaced
         label = str(name)[:1].upper() + str(name)[1:]
         facts[f"{label} (of the study)" if label in facts else label] = value
     return {name: str(value) for name, value in facts.items()}
 
 
 def _service(address: str) -> str:
-    """Return the name of the service; the address of a local lake means nothing to a reader.
+    """Return the address of the service, or "a lake": the address of a local lake means nothing to a reader.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pictures of a report: calls of `tidytape.plot`, which become images or, in an interactive page, figures."""
+"""Pictures of a report: calls of `tidytape.plot` that give images or, in an interactive page, Plotly figures."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Plot:
         """Return the call that is written ``plot.name(*frames, **options)``."""
         return cls(name, frames, options)
 
-    def draw(self, **place: Any) -> None:
-        """Draw on ``ax`` or ``axes``."""
-        getattr(plot, self.name)(*self.frames, **place, **self.options)
+    def draw(self, **axes: Any) -> None:
+        """Draw on axes, which are passed as ``ax`` or ``axes``, as the function takes them."""
+        getattr(plot, self.name)(*self.frames, **axes, **self.options)
 
-    def place(self, figure: Figure) -> dict[str, Any]:
-        """Return the ``ax`` or ``axes`` of a picture that has the figure to itself."""
+    def axes_on(self, figure: Figure) -> dict[str, Any]:
+        """Return new axes that fill a figure, as the argument ``ax`` or ``axes`` of `draw`."""
         if self.name == "candles_with_profile":
             return {"axes": plot.panels(figure)}
         if self.name == "order_flow":
@@ -57,15 +57,15 @@ class Plot:
         return {"axes" if self.name == "open_interest" else "ax": figure.add_subplot()}
 
     def figure(self) -> Any:
-        """Return the figure of Plotly."""
+        """Return the Plotly figure."""
         return getattr(plot.interactive, self.name)(*self.frames, **self.options)
 
 
 class Interactive(NamedTuple):
-    """A figure of Plotly: JSON that is safe within a page, and its height. [px]"""
+    """A Plotly figure as JSON."""
 
-    json: str
-    height: int
+    json: str  # safe within a script element of a page
+    height: int  # [px]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +75,11 @@ class Picture:
     Attributes
     ----------
     text : str
-        Caption, which is also the text for readers who do not see the picture.
+        Caption, which is also the alternative text of the image.
     height : float
-        At a width of 9 in. [in]
+        Height at a width of 9 inches. [in]
     plots : tuple of Plot
-        The plots; several stand side by side, and share their title.
+        The plots; several plots are side by side, and have the same title.
     """
 
     text: str
@@ -88,7 +88,7 @@ class Picture:
 
     @classmethod
     def of(cls, text: str, height: float, *plots: Plot) -> Picture:
-        """Return the picture of one plot or several."""
+        """Return a picture of one or several plots."""
         return cls(text, height, plots)
 
     def png(self) -> bytes:
@@ -98,17 +98,17 @@ class Picture:
         figure = Figure(figsize=(_WIDTH, self.height), layout="constrained")
         FigureCanvasAgg(figure)
         if len(self.plots) == 1:
-            self.plots[0].draw(**self.plots[0].place(figure))
+            self.plots[0].draw(**self.plots[0].axes_on(figure))
         else:
-            for number, (drawing, ax) in enumerate(
+            for index, (drawing, ax) in enumerate(
                 zip(self.plots, figure.subplots(1, len(self.plots)), strict=True)
             ):
                 drawing.draw(ax=ax)
-                if number:
-                    ax.set_title("", loc="left")  # the first plot has the same title
+                if index:
+                    ax.set_title("", loc="left")  # the first plot already has this title
         file = io.BytesIO()
-        with _any_name():
-            # Without the version of the library and the time, the same data give the same bytes.
+        with _without_font_warnings():
+            # Leave out matplotlib's version, so that the same data give the same bytes.
             figure.savefig(
                 file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True}
             )
@@ -121,26 +121,26 @@ class Picture:
 
     @cached_property
     def figures(self) -> tuple[Interactive, ...]:
-        """The figures of Plotly: the same text for the same data."""
+        """The Plotly figures of the plots: the same text for the same data."""
         from plotly import io
 
-        # Another template or encoder of the user would make another page of the same tape.
-        users, io.templates.default = io.templates.default, "plotly"
+        # Do not use the user's own template: the same tape must give the same page.
+        user_template, io.templates.default = io.templates.default, "plotly"
         try:
-            with _any_name():
-                return tuple(_sent(drawing.figure()) for drawing in self.plots)
+            with _without_font_warnings():
+                return tuple(_as_json(drawing.figure()) for drawing in self.plots)
         finally:
-            io.templates.default = users
+            io.templates.default = user_template
 
 
 @contextmanager
-def _any_name() -> Iterator[None]:
-    """Draw without warnings: a market's name may have letters that the font lacks, or be too long."""
+def _without_font_warnings() -> Iterator[None]:
+    """Ignore warnings of drawing: a market's name may have letters that the font lacks, or be too long."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
 
 
-def _sent(figure: Any) -> Interactive:
-    # A `<` could end the script element around the text.
+def _as_json(figure: Any) -> Interactive:
+    # A "</script>" in the text would end the script element around it, so escape every "<".
     return Interactive(figure.to_json(engine="orjson").replace("<", r"\u003c"), int(figure.layout.height))

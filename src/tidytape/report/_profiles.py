@@ -1,4 +1,4 @@
-"""The section about profiles: traded volume and spent time by price."""
+"""The section about profiles: volume by price, and time by price."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidytape.report._sessions import READING_OF_TIME, market_profiles, value_ar
 def profiles(answers: Answers, timezone: str) -> Section | None:
     """Return the last session's profile beside its candles, and the value area of every session.
 
-    Without volume by price the section has market profiles alone, and without both market profiles of candles.
+    Without volume by price the section has only market profiles; without both it has market profiles from candles.
     """
     levels, sessions = answers.points("VOLUME_PROFILE_AGG"), answers.points("TPO_AGG")
     if levels is None:
@@ -30,31 +30,31 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
         entries=levels.entries + (candles.entries if candles else ()),
     )
     market = (candles or levels).largest
-    of_market = levels.of(**market)
-    if candles is not None and of_market.height:
-        last = max(of_market["timestamp"])
+    market_levels = levels.of(**market)
+    if candles is not None and market_levels.height:
+        last = max(market_levels["timestamp"])
         bars = candles.of(**market).filter(
             pl.col("timestamp").is_between(last, last + levels.length, closed="left")
         )
-        session = of_market.filter(pl.col("timestamp") == last)
-        shown = Plot.of("candles_with_profile", bars, session, timezone=timezone)
+        session = market_levels.filter(pl.col("timestamp") == last)
+        plot = Plot.of("candles_with_profile", bars, session, timezone=timezone)
         text = f"The last session of {name_of(market)}, and the volume at each of its prices."
-        section.parts.append(Picture.of(text, 5.4, shown))
+        section.parts.append(Picture.of(text, 5.4, plot))
     if sessions is not None:
-        touched = sessions.of(**market)
-        if touched.is_empty():
+        market_sessions = sessions.of(**market)
+        if market_sessions.is_empty():
             answers.leave(sessions)
         else:
             section.entries += sessions.entries
             section.rule += " Market profiles count time blocks, so their points of control may be others."
-            section.parts.append(market_profiles(name_of(market), touched, timezone))
+            section.parts.append(market_profiles(name_of(market), market_sessions, timezone))
     rows = f"market and session of {levels.interval}"
     section.parts.append(value_areas(profile.value_area(levels.frame), of="volume", rows=rows))
     return section
 
 
 def _of_time(sessions: Points, timezone: str) -> Section:
-    """Return the section of a study that fetched market profiles and no volume by price."""
+    """Return the section if the tape has market profiles but no volume by price."""
     return Section(
         reading=READING_OF_TIME,
         rule="The value area holds 70% of the time blocks around the point of control, grown by the larger of the next "

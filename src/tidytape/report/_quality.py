@@ -19,17 +19,19 @@ _MOST_MARKETS = 60
 
 def qualities(answers: Answers, timezone: str) -> Section | None:
     """Return gaps and findings of the data types that have a row per interval."""
-    checked = {name: points for name in _CHECKED if (points := answers.points(name))}
-    if not checked:
+    points_by_type = {name: points for name in _CHECKED if (points := answers.points(name))}
+    if not points_by_type:
         return None
     gaps = [
         quality.gaps(points.frame).with_columns(type=pl.lit(name))
-        for name, points in checked.items()
+        for name, points in points_by_type.items()
         if name != "BLOCK_BOOK_SNAPSHOT_AGG"
     ]
     columns = ["type", *MARKET]
-    missing = pl.concat([gap.select(*columns, "start", "end", "missing") for gap in gaps] or [_NO_GAPS])
-    audits = [quality.audit(points.frame).with_columns(type=pl.lit(name)) for name, points in checked.items()]
+    all_gaps = pl.concat([gap.select(*columns, "start", "end", "missing") for gap in gaps] or [_NO_GAPS])
+    audits = [
+        quality.audit(points.frame).with_columns(type=pl.lit(name)) for name, points in points_by_type.items()
+    ]
     findings = pl.concat(
         [
             audit.select(*columns, _side(audit), "finding", "severity", "count", "first", "last")
@@ -37,18 +39,20 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
         ]
     )
     parts: list[Picture | ReportTable] = []
-    entries = tuple(entry for points in checked.values() for entry in points.entries)
-    candles = checked.get("TRADE_SIDE_AGNOSTIC_AGG")
+    entries = tuple(entry for points in points_by_type.values() for entry in points.entries)
+    candles = points_by_type.get("TRADE_SIDE_AGNOSTIC_AGG")
     if candles is not None:
         first, last = candles.window
         every = max("1h", candles.interval, key=lambda alias: interval_of(alias).seconds)
         hours = quality.completeness(candles.frame, every=every, start=first, end=last + candles.length)
         overall = quality.completeness(candles.frame, start=first, end=last + candles.length)
-        hours, rows, note = _few(
+        hours, row_count, note = _few(
             hours, overall.sort("completeness", *MARKET), "those with the fewest candles"
         )
         text = f"Which share of the candles of {candles.interval} each market has, per {every}{note}."
-        parts.append(Picture.of(text, 1.6 + 0.2 * rows, Plot.of("completeness", hours, timezone=timezone)))
+        parts.append(
+            Picture.of(text, 1.6 + 0.2 * row_count, Plot.of("completeness", hours, timezone=timezone))
+        )
     holdings = answers.holdings()
     if holdings is not None:
         entries += holdings[1]
@@ -56,12 +60,12 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
             "longest_gap", *MARKET, descending=[True, False, False], nulls_last=[True, False, False]
         )
         few, _, note = _few(holdings[0], by_gap, "those with the longest gaps")
-        tables_held = few.select(*MARKET, "tables").n_unique()
+        row_count = few.select(*MARKET, "tables").n_unique()
         text = (
             f"What is held of each market, from when to when, with its gaps of an hour or longer{note}. The tables "
             "below list shorter ones too."
         )
-        parts.append(Picture.of(text, 1.6 + 0.17 * tables_held, Plot.of("coverage", few, timezone=timezone)))
+        parts.append(Picture.of(text, 1.6 + 0.17 * row_count, Plot.of("coverage", few, timezone=timezone)))
     return Section(
         reading="A gap in open interest, funding or books means that the recording stopped. A gap in candles may also "
         "mean that nobody traded.",
@@ -70,7 +74,7 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
         parts=[
             *parts,
             table(
-                missing.sort("missing", *columns, descending=[True, False, False, False]),
+                all_gaps.sort("missing", *columns, descending=[True, False, False, False]),
                 {
                     "type": Shown("Type"),
                     "exchange": Shown("Exchange"),
@@ -79,7 +83,7 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
                     "end": Shown("To", "time", "UTC"),
                     "missing": Shown("Missing", "count", "intervals"),
                 },
-                "One row per gap, longest first." if missing.height else "No series has a gap.",
+                "One row per gap, longest first." if all_gaps.height else "No series has a gap.",
             ),
             table(
                 findings.sort("severity", *columns, "side", "finding"),
@@ -102,7 +106,7 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
 
 
 def _side(findings: pl.DataFrame) -> pl.Expr:
-    """Return the side of each finding, since bids and asks of a book are two series; null for other types."""
+    """Return the side of each finding, because bids and asks of a book are two series; null for other types."""
     return (pl.col("side") if "side" in findings.columns else pl.lit(None)).cast(pl.String).alias("side")
 
 
@@ -119,7 +123,10 @@ _NO_GAPS = pl.DataFrame(
 
 
 def _few(frame: pl.DataFrame, worst_first: pl.DataFrame, which: str) -> tuple[pl.DataFrame, int, str]:
-    """Return the rows of as many markets as a picture shows, their number, and a note if these are not all."""
+    """Return the rows of the worst markets, as many as a picture shows, their number, and a note if there are others.
+
+    The note ends with ``which``, the reason why these markets were taken.
+    """
     markets = worst_first.select(MARKET).unique(maintain_order=True)
     if markets.height <= _MOST_MARKETS:
         return frame, markets.height, ""

@@ -1,4 +1,4 @@
-"""The sections of a report: each says how to read it, and has pictures, tables and the rule behind them."""
+"""The sections of a report: pictures and tables, with a text on how to read them and the rules behind them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ReportTable:
     Attributes
     ----------
     html : str
-        Empty if the table has no rows.
+        The table; empty if it has no rows.
     text : str
         What a row is, for the line below the table.
     """
@@ -30,13 +30,13 @@ class Section:
     Attributes
     ----------
     reading : str
-        How to read it.
+        How to read the section.
     rule : str
-        The rule behind its numbers.
+        The rules by which its numbers are computed.
     parts : list of Picture or ReportTable
-        In the order of the page.
+        Pictures and tables, in the order of the page.
     entries : tuple of int
-        Numbers of the entries of the tape whose data it shows.
+        Numbers of the entries of the tape whose data the section shows.
     """
 
     reading: str

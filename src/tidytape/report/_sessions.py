@@ -1,4 +1,4 @@
-"""Pictures of market profiles and tables of value areas, of recorded profiles and of candles alike."""
+"""Pictures of market profiles and tables of value areas, for fetched profiles and for profiles from candles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READING_OF_TIME = (
 
 
 def begun(start: int) -> str:
-    """Return a note if a window starts within a session of a day, and an empty text otherwise.
+    """Return a note if a window starts within a daily session, and an empty text if it starts at midnight.
 
     Examples
     --------
@@ -34,9 +34,9 @@ def begun(start: int) -> str:
 
 
 def unfinished(end: int) -> str:
-    """Return a note if a window ends within a session of a day, and an empty text otherwise.
+    """Return a note if a window ends within a daily session, and an empty text if it ends at midnight.
 
-    Only profiles of candles need it: a service returns a whole interval if it starts within the window.
+    Only profiles from candles need the note: a service returns a whole session if it starts within the window.
 
     Examples
     --------
@@ -56,17 +56,17 @@ def _minute(time: int) -> str:
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
 
 
-def market_profiles(whose: str, levels: pl.DataFrame, timezone: str, *, origin: str = "") -> Picture:
-    """Return the picture of a market's sessions; ``origin`` follows its name, e.g. ``", made of candles"``."""
+def market_profiles(market_name: str, levels: pl.DataFrame, timezone: str, *, origin: str = "") -> Picture:
+    """Return the picture of a market's sessions; ``origin`` follows the market's name in the caption."""
     text = (
-        f"Market profiles of {whose}{origin}: how long the price was where. The bar at the left of a session is its "
-        "initial balance; the line of a point of control ends where the price came back to it."
+        f"Market profiles of {market_name}{origin}: how long the price was where. The bar at the left of a session is "
+        "its initial balance; the line of a point of control ends where the price came back to it."
     )
     return Picture.of(text, 5.0, Plot.of("market_profile", levels, timezone=timezone))
 
 
 def value_areas(areas: pl.DataFrame, *, of: str, rows: str, note: str = "") -> ReportTable:
-    """Return the table of value areas: a share ``of`` volume or time, with a row per ``rows``."""
+    """Return the table of value areas; ``of`` (volume or time) and ``rows`` (what a row is) are for its texts."""
     return table(
         areas.sort(*MARKET, "timestamp"),
         {

@@ -1,4 +1,4 @@
-"""Tables of a report, made by Great Tables."""
+"""Tables of a report as HTML, made with Great Tables."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 import polars as pl
 
+from tidytape.errors import escaped
 from tidytape.report._section import ReportTable
 
 _MOST_ROWS = 24
-_DIGITS = 6
+_DIGITS = 6  # largest number of significant digits
 _LETTERS = {1e12: "tn", 1e9: "bn", 1e6: "M", 1e3: "k"}
-_WORDS = {"text", "time", "date"}
+_LEFT_ALIGNED = {"text", "time", "date"}  # styles
 
 Style = Literal["text", "number", "amount", "percent", "points", "count", "time", "date"]
 
@@ -46,7 +47,8 @@ def table(frame: pl.DataFrame, columns: Mapping[str, Shown], text: str) -> Repor
     Parameters
     ----------
     frame : polars.DataFrame
-        The rows, in the order of the table. At most 24 are shown, and the text below the table says so.
+        The rows, in the order of the table. If there are more than 24, the table shows the first 24, and the text below
+        the table says so.
     columns : mapping of str to Shown
         The columns to show, in order.
     text : str
@@ -66,11 +68,11 @@ def table(frame: pl.DataFrame, columns: Mapping[str, Shown], text: str) -> Repor
         _align(
             [texts[name] for name, shown in columns.items() if shown.style == "number" and shown.unit == unit]
         )
-    # The id of the table's style sheet within the page: the same for the same table.
-    name = "t" + hashlib.sha256(f"{text}{list(columns)}".encode()).hexdigest()[:8]
-    great = GT(pl.DataFrame(texts), id=name)
+    # The styles of the table use this id; without it Great Tables would draw a random one for each page.
+    table_id = "t" + hashlib.sha256(f"{text}{list(columns)}".encode()).hexdigest()[:8]
+    great = GT(pl.DataFrame(texts), id=table_id)
     for column, shown in columns.items():
-        great = great.cols_align("left" if shown.style in _WORDS else "right", columns=column)
+        great = great.cols_align("left" if shown.style in _LEFT_ALIGNED else "right", columns=column)
     labels = {
         column: html(f"{shown.label}<br><span class='unit'>{shown.unit or '&nbsp;'}</span>")
         for column, shown in columns.items()
@@ -89,14 +91,14 @@ def table(frame: pl.DataFrame, columns: Mapping[str, Shown], text: str) -> Repor
 
 
 def _text(value: Any, style: Style) -> str:
-    """Return a value as its column shows it."""
+    """Return a value as text, in the style of its column."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return "–"
     if isinstance(value, float):
-        # The last bit of a float depends on the number of cores, and must not decide to which side 42.825 is rounded.
+        # The last bit of a float may depend on the number of cores. It must not decide how 42.825 is rounded.
         value = float(f"{value:.12g}")
     if style == "text":
-        return str(value)
+        return escaped(str(value), keep="\n")
     if style in {"time", "date"}:
         return f"{value:%Y-%m-%d}" if style == "date" else f"{value:%Y-%m-%d %H:%M}"
     if style == "amount":
@@ -111,7 +113,7 @@ def _text(value: Any, style: Style) -> str:
 
 
 def _amount(value: float) -> str:
-    """Return a number with four digits and, if it is large, the letter that pictures use too.
+    """Return a number with four significant digits and, if it is large, a letter such as k, as in pictures.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def _amount(value: float) -> str:
 
 
 def _significant(value: float) -> str:
-    """Return plain decimals with at most six significant digits, and without zeros at the end.
+    """Return a number with at most six significant digits, without an exponent and without zeros at the end.
 
     Examples
     --------
@@ -140,7 +142,7 @@ def _significant(value: float) -> str:
 
 
 def _align(columns: list[list[str]]) -> None:
-    """Give the numbers of a row in columns of one unit the same number of decimals."""
+    """Give the numbers of each row the same number of decimals; the columns have the same unit."""
     for row in range(len(columns[0]) if columns else 0):
         decimals = [len(column[row].partition(".")[2]) for column in columns]
         for column, count in zip(columns, decimals, strict=True):

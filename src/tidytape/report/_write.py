@@ -1,4 +1,4 @@
-"""Write the report of a tape."""
+"""Writes the report of a tape."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NEEDS = {
     "Depth": "order books, with sizes in coins",
     "Data quality": "candles",
 }
-"""The data that each section needs, in the words of someone who fills a lake."""
+"""The data that each section needs, in words that the page shows for a section that is left out."""
 
 
 def write(
@@ -63,17 +63,17 @@ def write(
     Parameters
     ----------
     tape : path
-        A whole tape, of `record` or of a study.
+        A complete tape, which `record` or a study recorded.
     out : path
-        The file. It is replaced where it is there.
+        The file. An existing file is replaced.
     title : str, optional
-        What stands above the report; otherwise "Market report", or "A simulated market" where a demo answered.
+        Title of the report; by default "Market report", or "A simulated market" if the tape has answers of the demo.
     timezone : str
         Time zone of the pictures. Tables are in UTC.
     interactive : bool
-        Whether pictures are figures of Plotly, as `tidytape.plot.interactive` makes them. The page has Plotly's code
-        once, and at most 8 MB: where figures are larger, the largest pictures stay images. Images of the others are
-        for browsers without scripts, if there is room. A page that is not interactive has no script.
+        Whether pictures are Plotly figures, as `tidytape.plot.interactive` makes them. The page includes Plotly's code
+        and has at most 8 MB: if it would be larger, the largest pictures are images instead. If there is room, it also
+        has images of the figures, for browsers without scripts. A page that is not interactive has no script.
 
     Returns
     -------
@@ -83,17 +83,18 @@ def write(
     Raises
     ------
     TapeError
-        If the tape cannot be read, is not whole, or has nothing that a report shows.
+        If the tape cannot be read, is incomplete, or has no answer that a report shows.
     QueryError
-        If the folder of ``out`` is not there or is the tape, or the zone is not known.
+        If the folder of ``out`` does not exist or is within the tape, or the time zone is unknown.
     ModuleNotFoundError
-        If an interactive report is asked for and Plotly is not installed.
+        If ``interactive`` is true and Plotly is not installed.
 
     Notes
     -----
-    A section is about the data types that the tape has. Answers to queries that differ only in their markets and
-    windows are drawn together. Where a study asked for a type in several forms, the one with the most rows is drawn,
-    and the manifest says which were not. Answers of groups of exchanges, and of one side alone, are not drawn.
+    The report has a section for each subject that the tape has data types of. Answers to queries that differ only in
+    their markets and windows are drawn together. If a study fetched a type in several forms, such as two intervals, the
+    form with the most rows is drawn, and the manifest says which answers were not. Answers of groups of exchanges, or
+    of a single side, are not drawn.
     """
     path = Path(out)
     is_taken = path.exists() and not path.is_file()  # a folder, or a device such as /dev/null
@@ -103,13 +104,13 @@ def write(
         raise QueryError("out", got=str(path), expected="a file outside of the tape")
     script = plotly_script() if interactive else ""
     answers = Answers(Path(tape))
-    # A user's own style would make another picture of the same tape.
+    # Do not use the user's own style: the same tape must give the same pictures.
     with mpl.rc_context(mpl.rcParamsDefault):
-        built = {name: _built(name, answers, timezone) for name in _SECTIONS}
-        sections = {name: section for name, section in built.items() if section is not None}
+        section_by_name = {name: _section(name, answers, timezone) for name in _SECTIONS}
+        sections = {name: section for name, section in section_by_name.items() if section is not None}
         if not sections:
             raise TapeError(f"{tape} has no answer that a report shows", path=str(tape))
-        left_out = [f"{name} ({_NEEDS[name]})" for name, section in built.items() if section is None]
+        left_out = [f"{name} ({_NEEDS[name]})" for name in section_by_name if name not in sections]
         render = partial(page, answers, sections, left_out=left_out, title=title, timezone=timezone)
         parts = (part for section in sections.values() for part in section.parts)
         pictures = [part for part in parts if isinstance(part, Picture)]
@@ -118,23 +119,25 @@ def write(
             if interactive
             else render()
         )
-    content = text.encode(errors="replace")  # half of a surrogate pair in a title
-    # Write to a file of another name first, in the folder that a link leads to: so the report is never half written.
+    content = text.encode(errors="replace")  # UTF-8 cannot encode half of a surrogate pair in a title
+    # Write to a file with another name first, so that the report is never half written. If ``out`` is a link, replace
+    # the file that it leads to.
     target = path.resolve()
-    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    part_file = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        part.write_bytes(content)
-        part.replace(target)
+        part_file.write_bytes(content)
+        part_file.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        part_file.unlink(missing_ok=True)
     return path
 
 
-def _built(name: str, answers: Answers, timezone: str) -> Section | None:
+def _section(name: str, answers: Answers, timezone: str) -> Section | None:
+    """Return a section; None if the tape has no data for it."""
     # A tape that was written by hand may lack a column, or have a column of another type.
     try:
         return _SECTIONS[name](answers, timezone)
     except pl.exceptions.PolarsError as error:
-        why = printable(str(error).partition("\n")[0])
+        reason = printable(str(error).partition("\n")[0])
         path = str(answers.path)
-        raise TapeError(f"{path}: its answers make no section {name!r}: {why}", path=path) from error
+        raise TapeError(f"{path}: its answers make no section {name!r}: {reason}", path=path) from error

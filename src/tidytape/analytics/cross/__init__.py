@@ -1,16 +1,16 @@
-"""Across exchanges: the markets of a coin as one, and each compared with the others.
+"""Across exchanges: the markets of a coin combined, and compared with each other.
 
-From the points of single markets `total` and `consolidated` compute the sums that the service returns for their group
-(``group_by``), and `oi_weighted` its average of funding. Sums of amounts do not depend on the order of the rows.
+`total` and `consolidated` compute from single markets what the service returns for their group (``group_by``);
+`oi_weighted` computes its average of funding rates. Sums of amounts do not depend on the order of the rows.
 
 - `total` : amounts of all markets, summed.
 - `oi_weighted` : average of a rate by open interest, and how much of the open interest it covers.
 - `volume_weighted` : average price by volume.
-- `consolidated` : one candle of the candles of all markets.
+- `consolidated` : one candle from the candles of all markets.
 - `market_share` : each market's share of the sum.
 - `dominance` : each token's share of the market caps of a universe.
-- `dispersion` : how far markets are apart, and which is the lowest and which the highest.
-- `premium` : each market over a reference.
+- `dispersion` : how far markets are apart, and which is the lowest and the highest.
+- `premium` : how much each market lies above a reference.
 """
 
 from __future__ import annotations

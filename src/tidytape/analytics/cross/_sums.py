@@ -9,9 +9,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import (
-    MIXED,
-    TIMES,
-    TWICE,
+    HAS_MIXED_UNITS,
+    IS_REPEATED,
+    ROW_COUNT,
     Duration,
     across,
     finite,
@@ -45,7 +45,7 @@ def total(
     by: str | Iterable[str] | None = None,
     carry: Duration | None = None,
 ) -> IntoFrameT:
-    r"""Amounts of all markets, summed.
+    r"""Sums of amounts over all markets.
 
     .. math:: A = \sum_i a_i
 
@@ -60,29 +60,29 @@ def total(
     amount : str or iterable of str
         Columns to sum, e.g. ``"liquidations"``, or ``("open", "high", "low", "close")`` of open interest.
     by : str or iterable of str, optional
-        Columns that tell one sum from another; the identity columns that are not of one market, such as ``coin`` and
-        ``side``. For levels add ``"price"``.
+        Columns that tell one sum from another; by default the identity columns that do not name a market, such as
+        ``coin`` and ``side``. For levels add ``"price"``.
     carry : str or timedelta, > 0, optional
-        The amounts are a stock, not a flow, and a market that does not report at a time others do counts with its last
-        report up to this age: of open interest ``"24h"``, as the service does. The last of ``amount`` is what stands
-        when the interval ends; it is what is carried, and stands in for the others where they are null. The rows need
-        the time ``carry`` before the first that is looked at.
+        Pass it if the amounts are a stock, such as open interest, not a flow: a market without a report at some time
+        then counts with its last report, up to this age. The service uses ``"24h"``. The last column of ``amount`` is
+        the value at the end of the interval: it is carried, and it replaces the other columns where they are null. The
+        frame needs the time ``carry`` before the first time of interest.
 
     Returns
     -------
-    frame, one row per by and timestamp, sorted so, of the kind of ``frame``
-        ``by``, ``timestamp``, the sums : float64, null where the amount of a market is not finite, or one is there
-        twice [as ``amount``]; ``markets`` : int64, markets that have all amounts; ``coverage`` : float64, share of the
-        markets with a row that have them [1]. With ``carry`` a sum is also null while the last report of a market has
-        no last amount, or an amount beyond 1e24 stands.
+    frame, one row per by and timestamp, sorted by these, of the kind of ``frame``
+        ``by``, ``timestamp``, the sums : float64, null if the amount of a market is not finite, or a market appears
+        twice [as ``amount``]; ``markets`` : int64, how many markets have all amounts; ``coverage`` : float64, their
+        share of the markets with a row [1]. With ``carry`` a sum is also null while the last report of a market lacks
+        the last column of ``amount``, or has an amount beyond 1e24.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if amounts
-        are no numbers, or ``carry`` is no positive duration.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if amounts are not numbers, or ``carry`` is not a positive duration.
 
     References
     ----------
@@ -101,23 +101,32 @@ def total(
     [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
     """
     amounts = arguments.columns("amount", amount, reserved=["markets", COVERAGE])
-    table, rows, series = markets(frame, by, amounts, results=["markets", COVERAGE])
-    keys, reports = [*series, "timestamp"], without_repeats(rows, series, amounts=amounts)
+    table, rows, series_columns = markets(frame, by, amounts, results=["markets", COVERAGE])
+    keys, reports = [*series_columns, "timestamp"], without_repeats(rows, series_columns, amounts=amounts)
     if carry is None:
-        has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
+        is_complete = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
         reports = reports.with_columns(
-            nw.when(has).then(0.0).otherwise(1.0).alias(UNKNOWN), nw.lit(1.0).alias(STANDING)
+            nw.when(is_complete).then(0.0).otherwise(1.0).alias(UNKNOWN), nw.lit(1.0).alias(STANDING)
         )
-        sums = summed(reports, keys, [*amounts, STANDING, UNKNOWN, TWICE, MIXED])
+        sums = summed(reports, keys, [*amounts, STANDING, UNKNOWN, IS_REPEATED, HAS_MIXED_UNITS])
     else:
-        longest, counts = arguments.duration("carry", carry), [TWICE, MIXED]
+        longest, counts = arguments.duration("carry", carry), [IS_REPEATED, HAS_MIXED_UNITS]
         sums = standing_sums(
-            reports, rows, members=MARKET, series=series, columns=amounts, carry=longest, counts=counts
+            reports,
+            rows,
+            members=MARKET,
+            series_columns=series_columns,
+            columns=amounts,
+            carry=longest,
+            counts=counts,
         )
-    reporting, has_share = nw.col(STANDING) - nw.col(UNKNOWN), (nw.col(STANDING) > 0) & (nw.col(MIXED) == 0)
+    reporting, has_share = (
+        nw.col(STANDING) - nw.col(UNKNOWN),
+        (nw.col(STANDING) > 0) & (nw.col(HAS_MIXED_UNITS) == 0),
+    )
     result = sums.select(
         *keys,
-        *(nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in amounts),
+        *(nw.when(nw.col(IS_REPEATED) == 0).then(nw.col(name)).alias(name) for name in amounts),
         reporting.cast(nw.Int64()).alias("markets"),
         nw.when(has_share).then(reporting / nw.col(STANDING)).alias(COVERAGE),
     )
@@ -125,26 +134,26 @@ def total(
 
 
 def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] | None = None) -> IntoFrameT:
-    r"""Share of each market in the sum of all.
+    r"""Share of each market in the sum over all markets.
 
     .. math:: s_i = a_i / \sum_j a_j
 
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
-        Points of single markets, amounts all in one unit.
+        Points of single markets, with all amounts in one unit.
     amount : str
         Column of the amounts, e.g. ``"volume"``.
     by : str or iterable of str, optional
-        Columns that tell one whole from another; the identity columns that are not of one market, such as ``coin``.
+        Columns that tell one sum from another; by default the identity columns that do not name a market, such as
+        ``coin``.
 
     Returns
     -------
     frame, a row per row that has a time, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         The frame's columns, and
 
-        - ``total`` : float64, the sum; null where an amount is not finite, or a market is there twice.
-          [as ``amount``]
+        - ``total`` : float64, the sum; null if an amount is not finite, or a market appears twice. [as ``amount``]
         - ``share`` : float64, null where the total is null or not positive. [1]
 
     Raises
@@ -152,8 +161,8 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if ``amount``
-        does not hold numbers.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if ``amount`` does not hold numbers.
 
     References
     ----------
@@ -169,17 +178,17 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     [('A', 4.0, 0.75), ('B', 4.0, 0.25)]
     """
     arguments.column("amount", amount, reserved=["total", "share"])
-    table, _, series = markets(frame, by, [amount], results=["total", "share"])
-    rows = with_repeats(table.rows.filter(~nw.col("timestamp").is_null()), series, of_amounts=True)
-    in_sum = [exact.summed("total"), nw.col(TWICE).max()]
+    table, _, series_columns = markets(frame, by, [amount], results=["total", "share"])
+    rows = with_repeats(table.rows.filter(~nw.col("timestamp").is_null()), series_columns, of_amounts=True)
+    in_sum = [exact.summed("total"), nw.col(IS_REPEATED).max()]
     rows = (
         exact.in_parts(rows.with_columns(__own=finite(amount), total=finite(amount)), "total")
-        .with_columns(part.over(*series, "timestamp") for part in in_sum)
-        .with_columns(total=nw.when(nw.col(TWICE) == 0).then(exact.total("total")))
+        .with_columns(part.over(*series_columns, "timestamp") for part in in_sum)
+        .with_columns(total=nw.when(nw.col(IS_REPEATED) == 0).then(exact.total("total")))
     )
     share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
     result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
-    return table.closed(result, sort=[*series, "timestamp", *MARKET])
+    return table.closed(result, sort=[*series_columns, "timestamp", *MARKET])
 
 
 def dominance(
@@ -201,27 +210,29 @@ def dominance(
     Parameters
     ----------
     frame : frame, n rows, key (token, by, timestamp), any order
-        Schema ``TOKEN_SUPPLY_AGG``, of all the tokens of the universe.
+        Schema ``TOKEN_SUPPLY_AGG``, with all tokens of the universe.
     universe : collection of str
-        U, the tokens whose market caps are the whole. Another universe is another dominance, so there is no default.
+        U, the tokens whose market caps are summed. Dominance depends on it, so there is no default.
     marketcap : str
         Column of the market caps. [USD]
     token : str
         Column that names the token.
     by : str or iterable of str, optional
-        Columns that tell one whole from another; the identity columns that are neither of one market nor ``token``.
+        Columns that tell one sum from another; by default the identity columns that neither name a market nor are
+        ``token``.
     carry : str or timedelta, > 0
-        A token that does not report at a time others do is in the sum with its last report up to this age.
+        The age up to which the last report of a token counts at times at which only other tokens report.
 
     Returns
     -------
     frame, a row per row that has a time, sorted by (by, timestamp, token), of the kind of ``frame``
         The frame's columns, and
 
-        - ``dominance`` : float64, null outside the universe and where the market cap is not finite or the sum not
-          positive. [1]
-        - ``universe_total`` : float64, the sum; null where ``universe_known`` is less than ``universe_size``, be it
-          for a name that no token has, and where a token was there twice when it last reported. [USD]
+        - ``dominance`` : float64, null for tokens outside the universe, and if the market cap is not finite or the sum
+          is not positive. [1]
+        - ``universe_total`` : float64, the sum; null if ``universe_known`` is less than ``universe_size``, also if a
+          name of the universe is no token of the frame, and if a token appears twice at the time of its last report.
+          [USD]
         - ``universe_known`` : int64, tokens of the universe whose market cap is known.
         - ``universe_size`` : int64, tokens of the universe.
 
@@ -230,7 +241,8 @@ def dominance(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the universe is empty or a single string, market caps are no numbers, or ``carry`` is no positive duration.
+        If the universe is empty or a single string, market caps are not numbers, or ``carry`` is not a positive
+        duration.
 
     References
     ----------
@@ -249,30 +261,39 @@ def dominance(
     names = sorted(set(tokens))
     longest = arguments.duration("carry", carry)
     table = OpenTable.of(frame, [token], times=["timestamp"], numbers=[marketcap])
-    added = ["dominance", "universe_total", "universe_known", "universe_size"]
-    arguments.column("marketcap", marketcap, reserved=added)
-    series = across(table, by, without=[token, marketcap, *added])
-    columns = [name for name in table.names if name not in added]
+    result_columns = ["dominance", "universe_total", "universe_known", "universe_size"]
+    arguments.column("marketcap", marketcap, reserved=result_columns)
+    series_columns = across(table, by, without=[token, marketcap, *result_columns])
+    columns = [name for name in table.names if name not in result_columns]
     rows = table.rows.filter(~nw.col("timestamp").is_null()).select(*columns)
-    within, cap = nw.col(token).is_in(names), finite(marketcap)
+    is_in_universe, cap = nw.col(token).is_in(names), finite(marketcap)
     caps = without_repeats(
-        rows.filter(within).with_columns(__cap=cap), series, members=[token], amounts=["__cap"]
+        rows.filter(is_in_universe).with_columns(__cap=cap),
+        series_columns,
+        members=[token],
+        amounts=["__cap"],
     )
     sums = standing_sums(
-        caps, rows, members=[token], series=series, columns=["__cap"], carry=longest, counts=[TWICE]
+        caps,
+        rows,
+        members=[token],
+        series_columns=series_columns,
+        columns=["__cap"],
+        carry=longest,
+        counts=[IS_REPEATED],
     )
-    known = nw.col(STANDING) - nw.col(UNKNOWN)
+    known_count = nw.col(STANDING) - nw.col(UNKNOWN)
     sums = sums.select(
-        *series,
+        *series_columns,
         "timestamp",
-        universe_total=nw.when(nw.col(TWICE) == 0, known == len(names)).then(nw.col("__cap")),
-        universe_known=known.cast(nw.Int64()),
+        universe_total=nw.when(nw.col(IS_REPEATED) == 0, known_count == len(names)).then(nw.col("__cap")),
+        universe_known=known_count.cast(nw.Int64()),
     )
-    result = joined(rows, sums, on=[*series, "timestamp"]).with_columns(
-        dominance=nw.when(within, nw.col("universe_total") > 0).then(cap / nw.col("universe_total")),
+    result = joined(rows, sums, on=[*series_columns, "timestamp"]).with_columns(
+        dominance=nw.when(is_in_universe, nw.col("universe_total") > 0).then(cap / nw.col("universe_total")),
         universe_size=nw.lit(len(names), nw.Int64()),
     )
-    return table.closed(result.select(*columns, *added), sort=[*series, "timestamp", token])
+    return table.closed(result.select(*columns, *result_columns), sort=[*series_columns, "timestamp", token])
 
 
 _TIMES = ("first_timestamp", "last_timestamp")
@@ -291,27 +312,28 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
         Candles of single markets: ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` and the times of
-        the first and the last trade. Prices are in one quote, and volumes in one unit. To get the volume that the
-        service reports for a group, use USD.
+        the first and the last trade. Prices are in one quote, and volumes in one unit. The service reports the volume
+        of a group in USD.
     by : str or iterable of str, optional
-        Columns that tell one candle from another; the identity columns that are not of one market, such as ``coin``.
+        Columns that tell one candle from another; by default the identity columns that do not name a market, such as
+        ``coin``.
 
     Returns
     -------
-    frame, one row per by and timestamp, sorted so, of the kind of ``frame``
+    frame, one row per by and timestamp, sorted by these, of the kind of ``frame``
         ``by``, ``timestamp``, ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [as in ``frame``],
         ``first_timestamp``, ``last_timestamp``, ``markets`` : int64, markets that traded, and ``coverage`` : float64,
-        share of the candles whose volume is known [1]. Where a market has duplicate candles, prices and volume are
-        null, and the other columns count one of them, a candle that traded if there is one. Where a series mixes values
-        of ``amount_unit``, volume and ``coverage`` are null, and the prices are known all the same.
+        share of the candles whose volume is known [1]. If a market has duplicate candles, prices and volume are null,
+        and the other columns count one of the duplicates, if possible one with trades. If a series mixes values of
+        ``amount_unit``, volume and ``coverage`` are null, but the prices are known.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if prices or
-        volumes are no numbers, or a time has no zone.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if prices or volumes are not numbers, or a time has no zone.
 
     References
     ----------
@@ -337,21 +359,23 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     >>> consolidated(candles).select("open", "high", "low", "close", "volume", "markets").row(0)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
-    table, rows, series = markets(frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE])
-    keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
-    rows = traded(with_repeats(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
-    rows = with_coverage(rows, ["volume"]).with_columns(
-        markets=1.0 - nw.col(IDLE), __again=(nw.col(TIMES) > 1).cast(nw.Float64()).max().over(*keys)
+    table, rows, series_columns = markets(
+        frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE]
     )
-    amounts = ["volume", "markets", "__again", MIXED, COVERAGE]
+    keys, key = [*series_columns, "timestamp"], [*series_columns, *MARKET, "timestamp"]
+    rows = traded(with_repeats(rows, series_columns, of_amounts=True), key).unique(subset=key, keep="any")
+    rows = with_coverage(rows, ["volume"]).with_columns(
+        markets=1.0 - nw.col(IDLE), __again=(nw.col(ROW_COUNT) > 1).cast(nw.Float64()).max().over(*keys)
+    )
+    amounts = ["volume", "markets", "__again", HAS_MIXED_UNITS, COVERAGE]
     candles = one_candle(rows, keys, [*OHLC, *_TIMES, *amounts], members=MARKET)
-    is_single, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
+    is_single, has_one_unit = nw.col("__again") == 0, nw.col(HAS_MIXED_UNITS) == 0
     result = candles.select(
         *keys,
         *(nw.when(is_single).then(nw.col(name)).alias(name) for name in OHLC),
-        nw.when(is_single, of_one_unit).then(nw.col("volume")).alias("volume"),
+        nw.when(is_single, has_one_unit).then(nw.col("volume")).alias("volume"),
         *_TIMES,
         nw.col("markets").cast(nw.Int64()),
-        nw.when(of_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),
+        nw.when(has_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),
     )
     return table.closed(result, sort=keys)

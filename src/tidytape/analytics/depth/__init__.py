@@ -1,9 +1,9 @@
 """Resting size over time and price: order books and heatmaps.
 
-- `matrix` : order-book heatmap as arrays of time and price; `liquidation_matrix` the same of liquidations.
+- `matrix` : order-book heatmap as arrays by time and price; `liquidation_matrix` : the same for liquidations.
 - `regrid` : heatmap of coarser prices and times.
-- `depth_within` : size within some distance of the mid; `imbalance` between its sides.
-- `slippage` : cost of a market order of some size.
+- `depth_within` : size within a distance of the mid; `imbalance` : the imbalance of its two sides.
+- `slippage` : cost of a market order of a given size.
 - `walls` : prices at which a large size stays.
 
 A book is a frame of one row per series, ``timestamp``, ``side`` (BID or ASK) and ``price``, with its ``size``: schema

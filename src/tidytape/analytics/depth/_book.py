@@ -1,4 +1,4 @@
-"""Sizes that rest near the mid of a book, and the cost of an order that takes them."""
+"""Resting size near the mid of a book, and the cost of a market order."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
 from tidytape.frames._table import OpenTable
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit, require_unit
 
 _BPS = 10_000.0
-_NOISE = 1e-12  # share of a price or size by which floats of decimals, their products and sums may be off
+_NOISE = 1e-12  # rounding error of prices, sizes, their products and sums, as a share of them
 
 
 def depth_within(
@@ -44,15 +44,15 @@ def depth_within(
     ----------
     frame : frame, n rows, key (series, timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG. Uses ``timestamp``, ``side`` (BID or ASK), ``price`` [quote per coin] and
-        ``size`` [coin; USD if so asked].
+        ``size`` [coin; USD if fetched in USD].
     bps : float or iterable of float, > 0
-        x, the distance, both ends included; several are a row each. [1e-4 of the mid]
+        x, the distance, both ends included; each distance has its own row. [1e-4 of the mid]
     block_size : Decimal, int, float or str, > 0, optional
-        Height of the frame's blocks; by default its column ``block_size``, if it has one. A block counts at its middle;
-        where the height is not known at ``price``, its low edge, which leaves every mid half a block low.
+        Height of the frame's blocks; by default its column ``block_size``, if it has one. A block counts at its middle
+        if the height is known. Otherwise it counts at ``price``, its low edge, and every mid is half a block too low.
         [quote per coin]
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
@@ -60,31 +60,31 @@ def depth_within(
         The columns of the series, ``timestamp``, and
 
         - ``bps`` : float64, the distance.
-        - ``mid`` : float64, null where a side is empty or something of the book is not known. [quote per coin]
-        - ``bid_depth``, ``ask_depth`` : float64, null where there is no mid, or where the distance is known to be less
-          than half a block: what lies where inside a block is not known. [coin; USD if so asked]
-        - ``bid_covered``, ``ask_covered`` : bool, whether what was sent of the side reaches so far. If not, the depth
-          is a lower bound. Null where there is no mid.
-        - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
-          such a book mean little; see the notes.
+        - ``mid`` : float64, null if a side is empty or a row of the book is unknown. [quote per coin]
+        - ``bid_depth``, ``ask_depth`` : float64, null without a mid, or if the distance is less than half the known
+          height of a block, because positions inside a block are unknown. [coin; USD if fetched in USD]
+        - ``bid_covered``, ``ask_covered`` : bool, whether the side of the book in ``frame`` reaches as far as the
+          distance. If not, the depth is a lower bound. Null without a mid.
+        - ``is_crossed`` : bool, whether the best bid lies above the best ask, null without a mid. The numbers of a
+          crossed book mean little; see the notes.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column does not hold what it should. Or if an eager frame has several
-        ``amount_unit`` in one series, several ``block_size`` in one book, or another than the argument says; of a lazy
-        frame such a book is not known.
+        If an argument is not as listed, or a column has values of another type. Or if an eager frame has several amount
+        units in one series, several values of ``block_size`` in one book, or another ``block_size`` than the argument;
+        in a lazy frame such a book is unknown.
 
     Notes
     -----
-    A book with a price or size that is null or not finite, a size below 0 or a side that is neither is not known.
-    Orders of size 0 are none. Bids above the mid, as in a block that has both sides, are within.
+    A book is unknown if a price or size is null or not finite, a size is below 0, or a side is neither BID nor ASK.
+    Orders of size 0 are ignored. Bids above the mid, as in a block with both sides, are within the distance.
 
-    A book of one exchange is crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows
-    out. A book that unites exchanges may well be crossed. Its mid then lies between a bid of one exchange and an ask of
-    another.
+    A crossed book of one exchange is an error, which `quality.audit` finds as ``crossed_book``: leave its rows out. A
+    book that combines exchanges may be crossed without an error. Its mid then lies between a bid of one exchange and an
+    ask of another.
 
     References
     ----------
@@ -106,7 +106,7 @@ def depth_within(
         frame, by, block_size, results=("bps", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
     )
     price, mid = nw.col("price"), nw.col("mid")
-    # The distance of a price from the mid, times 10,000, is compared with multiples of the mid: engines round quotients
+    # Compare the distance from the mid, times 10,000, with multiples of the mid, because engines round quotients
     # differently.
     rows = rows.with_columns(
         __below=nw.when(IS_BID).then((mid - price) * _BPS),
@@ -114,18 +114,18 @@ def depth_within(
         __scale=mid.abs(),
     ).pipe(exact.in_parts, "size")
     sides = ("__below", "__above")
-    within = {
+    conditions = {
         f"{side}_{number}": nw.col(side) <= nw.col("__scale") * (distance + _NOISE * _BPS)
         for number, distance in enumerate(distances)
         for side in sides
     }
     rows = rows.with_columns(
-        part for name, is_within in within.items() for part in exact.where(is_within, "size", name)
+        part for name, is_within in conditions.items() for part in exact.where(is_within, "size", name)
     )
     rows = (
         rows.group_by(*book)
-        .agg(mid.max(), nw.col("__overlap", "__height", *sides).max(), exact.summed(*within))
-        .with_columns(*map(exact.total, within))
+        .agg(mid.max(), nw.col("__overlap", "__height", *sides).max(), exact.summed(*conditions))
+        .with_columns(*map(exact.total, conditions))
     )
     has_mid = ~mid.is_null()
 
@@ -161,7 +161,7 @@ def imbalance(
     block_size: Decimal | float | str | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Imbalance of the sizes near the mid: 1 if there are only bids, −1 if there are only asks.
+    r"""Imbalance of the sizes near the mid: 1 for only bids, −1 for only asks.
 
     .. math:: \rho(x) = \frac{B(x) - A(x)}{B(x) + A(x)},
 
@@ -177,17 +177,17 @@ def imbalance(
     Returns
     -------
     frame, one row per series, timestamp and distance, sorted by these, of the kind of ``frame``
-        The columns of `depth_within`, and ``imbalance`` : float64, from −1 to 1, null where there is no mid or nothing
-        within. [1]
+        The columns of `depth_within`, and ``imbalance`` : float64, from −1 to 1, null without a mid or without size
+        within the distance. [1]
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column does not hold what it should. Or if an eager frame has several
-        ``amount_unit`` in one series, several ``block_size`` in one book, or another than the argument says; of a lazy
-        frame such a book is not known.
+        If an argument is not as listed, or a column has values of another type. Or if an eager frame has several amount
+        units in one series, several values of ``block_size`` in one book, or another ``block_size`` than the argument;
+        in a lazy frame such a book is unknown.
 
     References
     ----------
@@ -205,10 +205,10 @@ def imbalance(
     >>> imbalance(book)["imbalance"].to_list()
     [0.5]
     """
-    near: Any = nw.from_native(cast("Any", depth_within(frame, bps=bps, block_size=block_size, by=by)))
+    depths: Any = nw.from_native(cast("Any", depth_within(frame, bps=bps, block_size=block_size, by=by)))
     bid, ask = nw.col("bid_depth"), nw.col("ask_depth")
     share = nw.when(bid + ask > 0).then((bid - ask) / (bid + ask))
-    return cast("IntoFrameT", near.with_columns(imbalance=share).to_native())
+    return cast("IntoFrameT", depths.with_columns(imbalance=share).to_native())
 
 
 def slippage(
@@ -220,15 +220,15 @@ def slippage(
     block_size: Decimal | float | str | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Cost of a market order against the book, by size, for buys and sells.
+    r"""Slippage: the cost of market orders of given sizes against the book, for buys and sells.
 
-    A buy of :math:`Q` takes the asks from the lowest price up, a sell the bids from the highest down, of each level
-    :math:`q_i` until they are Q. With the mid :math:`m`,
+    A buy of :math:`Q` takes asks from the lowest price up, a sell takes bids from the highest price down: :math:`q_i`
+    of level i, until the sum is Q. With the mid :math:`m`,
 
     .. math:: \bar p = \frac{\sum_i q_i p_i}{\sum_i q_i}, \qquad
               \mathrm{slippage} = \pm 10^4 \left( \frac{\bar p}{m} - 1 \right),
 
-    + for a buy and − for a sell, so that a cost is positive. Fees are not in it.
+    with + for a buy and − for a sell, so that a cost is positive. Fees are not included.
 
     Parameters
     ----------
@@ -236,56 +236,57 @@ def slippage(
         Schema BLOCK_BOOK_SNAPSHOT_AGG. Uses ``timestamp``, ``side`` (BID or ASK), ``price`` [quote per coin] and
         ``size`` [coin or quote, as ``amount`` says].
     size : float or iterable of float, > 0
-        Q, what is traded; several are a row each. [coin or quote]
+        Q, the size of the order; each size has its own row. [coin or quote]
     amount : {"coin", "quote"}
-        What sizes count, those of the frame and those to trade; ``"quote"`` for a frame that was asked for in USD. It
-        must be what the column ``amount_unit`` says, where there is one.
+        What the sizes of the frame and of the orders count; ``"quote"`` for a frame fetched in USD. It must agree with
+        the column ``amount_unit``, if the frame has it.
     block_size : Decimal, int, float or str, > 0, optional
-        Height of the frame's blocks; by default its column ``block_size``, if it has one. What is in a block trades at
-        its middle; where the height is not known at ``price``, its low edge, which makes buys and sells half a block
-        low. [quote per coin]
+        Height of the frame's blocks; by default its column ``block_size``, if it has one. Orders in a block trade at
+        its middle if the height is known. Otherwise they trade at ``price``, its low edge, so prices of buys and sells
+        are half a block too low. [quote per coin]
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
     frame, one row per series, timestamp, side and size, sorted by these, of the kind of ``frame``
         The columns of the series, ``timestamp``, and
 
-        - ``side`` : str, BUY or SELL, what one does.
-        - ``size`` : float64, what one wants. [as ``amount`` says]
-        - ``filled``, ``unfilled`` : float64, what the book sent has of it, and what it lacks. [as ``amount`` says]
-        - ``average_price``, ``worst_price`` : float64, null where something is unfilled. [quote per coin]
-        - ``mid`` : float64, null where a side is empty. [quote per coin]
-        - ``slippage`` : float64, null where something is unfilled, there is no mid, or the whole size trades in the one
-          block that holds the best bid and the best ask. [1e-4 of the mid]
-        - ``shares_block`` : bool, whether one block holds the best bid and the best ask, null where there is no mid.
-        - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
-          such a book mean little; see the notes.
+        - ``side`` : str, BUY or SELL, the side of the order.
+        - ``size`` : float64, the size of the order. [as ``amount`` says]
+        - ``filled``, ``unfilled`` : float64, how much of it the book in ``frame`` can fill, and the rest. [as
+          ``amount`` says]
+        - ``average_price``, ``worst_price`` : float64, null unless all is filled. [quote per coin]
+        - ``mid`` : float64, null if a side is empty. [quote per coin]
+        - ``slippage`` : float64, null unless all is filled, without a mid, or if the order trades only in a block that
+          holds both the best bid and the best ask. [1e-4 of the mid]
+        - ``shares_block`` : bool, whether one block holds the best bid and the best ask, null without a mid.
+        - ``is_crossed`` : bool, whether the best bid lies above the best ask, null without a mid. The numbers of a
+          crossed book mean little; see the notes.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, a column does not hold what it should, or ``amount_unit`` of a frame in memory
-        says that sizes count something else than ``amount``, or ``block_size`` something else than the argument or
-        several heights in one book; of a lazy frame such a book has null everywhere.
+        If an argument is not as listed, a column has values of another type, or if in an eager frame ``amount_unit``
+        contradicts ``amount``, ``block_size`` differs from the argument, or one book has several values of
+        ``block_size``; in a lazy frame all results of such a book are null.
 
     Notes
     -----
-    Beyond what was sent of a book nothing is known, and nothing is guessed. A book with a price or size that is null or
-    not finite, a size below 0 or a side that is neither has null everywhere.
+    Nothing is assumed about levels beyond those in ``frame``. All results of a book are null if a price or size is null
+    or not finite, a size is below 0, or a side is neither BID nor ASK.
 
-    Where the best bid lies above the best ask, a small trade gains: its slippage is below 0. A book of one exchange is
-    crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out. In one that unites
-    exchanges it is what trading on both at once would gain, before fees.
+    If the best bid lies above the best ask, a small order has negative slippage. A crossed book of one exchange is an
+    error, which `quality.audit` finds as ``crossed_book``: leave its rows out. In a book that combines exchanges, the
+    negative slippage is a possible gain of trading on both at once, before fees.
 
-    Where one block holds both the best bid and the best ask, the book does not say how far apart they are. What a trade
-    inside that block costs is then unknown; ask for smaller blocks.
+    If one block holds both the best bid and the best ask, the book does not tell how far apart they are. The cost of an
+    order inside that block is then unknown; fetch smaller blocks.
 
-    What lacks less than 1e-12 of a size to be all of it is all of it. Average prices are right to some last bits of
-    theirs, and slippage, a difference of prices, to 1e-11 of its unit: a smaller one is the noise of floats.
+    An order counts as filled if less than 1e-12 of it is unfilled. Average prices are right except for their last bits;
+    slippage, a difference of prices, is right to 1e-11 of its unit.
 
     References
     ----------
@@ -314,31 +315,36 @@ def slippage(
         results=("filled", "unfilled", "average_price", "worst_price", "slippage", "shares_block"),
         unit=unit,
     )
-    price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
+    price, level_size, mid = nw.col("price"), nw.col("size"), nw.col("mid")
     rows = rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
 
-    # An order takes coins, and the other amount is cash; or the other way round.
+    # If sizes count coins, the other amount is in the quote, and vice versa.
     def other(part: nw.Expr) -> nw.Expr:
         return part * price if amount == "coin" else part / price
 
-    # Both are added outward, price by price: a group's order differs from run to run, and so would the rounding.
-    rows = rows.with_columns(__upto=here, __other=nw.when(here > 0).then(other(here)).otherwise(0.0))
+    # Add both amounts outward, price by price: the order within a group, and so the rounding, would differ from run to
+    # run.
+    rows = rows.with_columns(
+        __upto=level_size, __other=nw.when(level_size > 0).then(other(level_size)).otherwise(0.0)
+    )
     outward = [*book, "side"]
     rows = rows.with_columns(nw.col("__upto", "__other").cum_sum().over(*outward, order_by="__outward"))
     inward = nw.col("__upto", "__other").shift(1).over(*outward, order_by="__outward").fill_null(0.0)
     rows = rows.with_columns(inward.name.suffix("_before"))
-    upto, before = nw.col("__upto"), nw.col("__upto_before")
+    size_up_to, size_before = nw.col("__upto"), nw.col("__upto_before")
 
     sides = {Side.BUY: IS_ASK, Side.SELL: IS_BID}
     cases = {(side, n): f"__{side.value}_{n}" for side in sides for n in range(len(order_sizes))}
     fills = {}
     for (side, n), name in cases.items():
-        is_met = sides[side] & (order_sizes[n] - before > _NOISE * order_sizes[n]) & (here > 0)
-        is_last = is_met & (order_sizes[n] - upto <= _NOISE * order_sizes[n])
-        part = nw.min_horizontal(order_sizes[n] - before, here)
-        fills[f"{name}_size"] = nw.when(is_met).then(nw.min_horizontal(upto, nw.lit(order_sizes[n])))
-        fills[f"{name}_other"] = nw.when(is_last).then(nw.col("__other_before") + other(part))
-        fills[f"{name}_worst"] = nw.when(is_met).then(price)
+        is_reached = sides[side] & (order_sizes[n] - size_before > _NOISE * order_sizes[n]) & (level_size > 0)
+        is_last = is_reached & (order_sizes[n] - size_up_to <= _NOISE * order_sizes[n])
+        fill = nw.min_horizontal(order_sizes[n] - size_before, level_size)
+        fills[f"{name}_size"] = nw.when(is_reached).then(
+            nw.min_horizontal(size_up_to, nw.lit(order_sizes[n]))
+        )
+        fills[f"{name}_other"] = nw.when(is_last).then(nw.col("__other_before") + other(fill))
+        fills[f"{name}_worst"] = nw.when(is_reached).then(price)
     worst = {name: nw.col(f"{name}_worst") for name in cases.values()}
     rows = (
         rows.with_columns(**fills)
@@ -357,8 +363,8 @@ def slippage(
 
     def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
         filled, paid = nw.col(f"{name}_size").fill_null(0.0), nw.col(f"{name}_other")
-        lacking = order_sizes[n] - filled
-        is_whole = nw.col("__known") & (lacking <= _NOISE * order_sizes[n])
+        missing_size = order_sizes[n] - filled
+        is_complete = nw.col("__known") & (missing_size <= _NOISE * order_sizes[n])
         average = paid / filled if amount == "coin" else filled / paid
         cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
         is_within_block = (shares_block & (worst[name] == mid)).fill_null(value=False)
@@ -367,19 +373,21 @@ def slippage(
             nw.lit(side.value).alias("side"),
             nw.lit(order_sizes[n]).alias("size"),
             nw.when("__known")
-            .then(nw.when(is_whole).then(nw.lit(order_sizes[n])).otherwise(filled))
+            .then(nw.when(is_complete).then(nw.lit(order_sizes[n])).otherwise(filled))
             .alias("filled"),
-            nw.when("__known").then(nw.when(is_whole).then(nw.lit(0.0)).otherwise(lacking)).alias("unfilled"),
-            nw.when(is_whole).then(average).alias("average_price"),
-            nw.when(is_whole).then(worst[name]).alias("worst_price"),
+            nw.when("__known")
+            .then(nw.when(is_complete).then(nw.lit(0.0)).otherwise(missing_size))
+            .alias("unfilled"),
+            nw.when(is_complete).then(average).alias("average_price"),
+            nw.when(is_complete).then(worst[name]).alias("worst_price"),
             mid,
-            nw.when(is_whole & ~is_within_block).then(cost).alias("slippage"),
+            nw.when(is_complete & ~is_within_block).then(cost).alias("slippage"),
             shares_block.alias("shares_block"),
             IS_CROSSED,
         ]
 
     parts = [rows.select(*row(side, n, name)) for (side, n), name in cases.items()]
-    return table.with_words({"side": None}).closed(nw.concat(parts), sort=[*book, "side", "size"])
+    return table.with_text_columns({"side": None}).closed(nw.concat(parts), sort=[*book, "side", "size"])
 
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
@@ -396,29 +404,29 @@ def books_of(
     results: Iterable[str],
     unit: str | None = None,
 ) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
-    """Open a frame of books; return the table, its rows, and the columns that tell one book from another.
+    """Open a frame of books; return the table, its rows, and the columns that tell books apart.
 
-    Rows have the series' columns, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``; ``__known``,
-    whether every row of the book is known; ``mid`` and ``__overlap``, how far the best bid lies above the best ask,
-    null where the book has no mid; ``__height`` of a block, null where it is unknown. An unknown row has price and size
-    0, and its book has no mid.
+    Rows have the columns of the series, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``;
+    ``__known``, whether every row of the book is known; ``mid``, and ``__overlap``, how far the best bid lies above the
+    best ask, both null if a side is empty or a row unknown; and ``__height``, the height of a block, null if unknown.
+    An unknown row has price and size 0.
 
-    A block counts at its middle if its height is known, from the argument ``block_size`` or from the column; if both
-    say it, they must be equal. The sizes of a series count one unit, by the column ``amount_unit``: ``unit`` if that is
-    not None. A row that does not fit is an error in an eager frame, and unknown in a lazy one.
+    A block counts at its middle if its height is known from the argument ``block_size`` or from the column; if both
+    exist, they must be equal. The sizes of a series must have one ``amount_unit``, and it must be ``unit`` if that is
+    given. Rows that break these rules are an error in an eager frame, and unknown in a lazy one.
     """
     grid = None if block_size is None else Grid.of(block_size)
     table = OpenTable.of(frame)
     has_heights = grid is None and BLOCK_SIZE in table.names
     numbers = ["price", "size", *([BLOCK_SIZE] if has_heights else [])]
     table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=numbers)
-    series = table.series(by, without=[*_TAKEN, *results])
+    series_columns = table.series_columns(by, without=[*_TAKEN, *results])
     height: nw.Expr = nw.lit(None if grid is None else float(grid.size), nw.Float64)
     if has_heights:
         height = nw.when(nw.col(BLOCK_SIZE).is_finite() & (nw.col(BLOCK_SIZE) > 0)).then(nw.col(BLOCK_SIZE))
-    book = [*series, "timestamp"]
+    book = [*series_columns, "timestamp"]
     if unit is not None:
-        table = counting(
+        table = require_unit(
             table,
             unit,
             ["size"],
@@ -426,10 +434,10 @@ def books_of(
             expected="sizes that count what amount says",
             hint="amount='quote' where they count USD, amount='coin' where they count coins",
         )
-    table = of_one(table, AMOUNT_UNIT, series, ["size"])
+    table = require_one_unit(table, AMOUNT_UNIT, series_columns, ["size"])
     if grid is not None:
-        table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size", exactly=True)
-    table = of_one(table, BLOCK_SIZE, book, ["price"])
+        table = require_blocks(table, Fraction(grid.size), "price", parameter="block_size", exactly=True)
+    table = require_one_unit(table, BLOCK_SIZE, book, ["price"])
     price, size = nw.col("price"), nw.col("size")
     is_known = (price.is_finite() & size.is_finite() & (size >= 0) & (IS_BID | IS_ASK)).fill_null(value=False)
     rows = (
@@ -450,15 +458,15 @@ def books_of(
             nw.col("__ask").min().over(*book),
         )
     )
-    bid, ask, is_whole = nw.col("__bid"), nw.col("__ask"), nw.col("__known")
+    bid, ask, is_complete = nw.col("__bid"), nw.col("__ask"), nw.col("__known")
     rows = rows.with_columns(
-        mid=nw.when(is_whole).then((bid + ask) / 2), __overlap=nw.when(is_whole).then(bid - ask)
+        mid=nw.when(is_complete).then((bid + ask) / 2), __overlap=nw.when(is_complete).then(bid - ask)
     )
     return table, rows, book
 
 
 def numbers(parameter: str, argument: float | Iterable[float]) -> list[float]:
-    """Return one or several finite numbers above 0, in order; raise QueryError if one is anything else."""
+    """Return one or several finite numbers above 0, in ascending order; raise QueryError for anything else."""
     ordered = sorted(positive(parameter, number) for number in as_list(argument))
     if not ordered or len(set(ordered)) < len(ordered):
         raise QueryError(parameter, got=argument, expected="a number above 0, or several, each once")

@@ -1,4 +1,4 @@
-"""Heatmaps made coarser, and levels of a book that stay."""
+"""Coarser heatmaps, and walls: large sizes that stay at a price."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit
 from tidytape.times import INTERVALS, interval_of
 
 _NOISE = 1e-12
@@ -47,56 +47,57 @@ def regrid(
     time: Literal["last", "mean", "sum"] | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Heatmap of coarser rows of price, coarser times, or both.
+    r"""Heatmap with coarser price rows, coarser times, or both.
 
-    Prices are rows of ``block_size``, and sizes are added: the sum of a time and side stays what it was. Of the times
-    :math:`t_1 < \dots < t_n` that a series has in an interval, a book is ``last`` or ``mean``,
+    Prices become rows of ``block_size``, and sizes in a row are added, so the sum of each time and side does not
+    change. If a series has the times :math:`t_1 < \dots < t_n` in an interval, the size of a book is the ``last`` or
+    the ``mean``,
 
     .. math:: s = s_{t_n}, \qquad s = \frac{1}{n} \sum_i s_{t_i},
 
-    with 0 at a time that sent nothing at the price; liquidations, which happen and do not rest, are the ``sum``.
+    with 0 at times without size at the price. Liquidations are events, so their default is the ``sum``.
 
     Parameters
     ----------
     frame : frame, n rows, key (series, timestamp, side, price) or (series, timestamp, price), any order
-        Schema BLOCK_BOOK_SNAPSHOT_AGG, whose ``size`` it adds, or VENUEX_LIQUIDATION_AGG, whose ``liquidations``.
-        [coin; USD if so asked]
+        Schema BLOCK_BOOK_SNAPSHOT_AGG with ``size``, or VENUEX_LIQUIDATION_AGG with ``liquidations``. [coin; USD if
+        fetched in USD]
     block_size : Decimal, int, float or str, > 0, optional
-        Height of a row, the decimal it is written as; a whole multiple of that of the frame, or blocks are put whole
-        where their low edge is. Prices stay as they are without it. [quote per coin]
+        Height of a row, taken as the decimal it is written as. It should be a whole multiple of the block size of the
+        frame; otherwise each block counts in the row of its low edge. By default prices do not change. [quote per coin]
     interval : str, optional
-        Name or alias of an interval, a whole multiple of that of the rows: what a longer one sums up is not known of a
-        shorter. Times stay as they are without it.
+        Name or alias of an interval, a whole multiple of the interval of the rows, because longer intervals cannot be
+        split. By default times do not change.
     time : {"last", "mean", "sum"}, optional
-        What becomes of the times of an interval; for a book ``last``, for liquidations ``sum``, unless said.
+        How the times of an interval are combined; by default ``last`` for a book, ``sum`` for liquidations.
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
-    frame, one row per series, timestamp, side and price that there is, sorted by these, of the kind of ``frame``
-        The columns of the series, with ``interval`` as asked; ``timestamp``, start of the interval; ``side`` of a book;
-        ``price``, low edge of the row [quote per coin]; ``size`` or ``liquidations``, float64, null where one that went
-        into it is not known; ``block_size``, as asked or as in ``frame``, null where that of a block is not known, and
-        ``amount_unit``, each where ``frame`` has it; and ``time_rule``, what became of times.
+    frame, one row per series, timestamp, side and price with rows, sorted by these, of the kind of ``frame``
+        The columns of the series, with the new ``interval``; ``timestamp``, start of the interval; ``side`` of a book;
+        ``price``, low edge of the row [quote per coin]; ``size`` or ``liquidations``, float64, null if an amount in it
+        is unknown; ``block_size``, the new one or that of ``frame``, null if the block size of a row is unknown, and
+        ``amount_unit``, each if ``frame`` has it; and ``time_rule``, how times were combined.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not one of those listed, or a column does not hold what it should. Or if an eager frame has a
-        ``block_size`` of which the argument is no whole multiple, or several ``amount_unit`` or, of one time, several
-        ``block_size`` in one series; of a lazy frame the sizes or prices are null there.
+        If an argument is not one of those listed, or a column has values of another type. Or if in an eager frame the
+        argument is not a whole multiple of ``block_size``, or a series has several amount units, or several values of
+        ``block_size`` at one time; in a lazy frame the sizes or prices are null there.
 
     Notes
     -----
     Sums do not depend on the order of the rows, and are exact for amounts of up to eight places. A size that is null,
-    not finite or below 0 is not known. Rows whose price is null or not finite stay apart, under a price of null; so do
-    prices beyond 2**53 rows from zero, where floats do not tell one row from the next.
+    not finite or below 0 is unknown. Rows whose price is null or not finite are kept under a null price; so are prices
+    more than 2**53 rows from zero, where floats cannot tell one row from the next.
 
-    The mean of a book counts a price as empty at times that did not reach so far out. Where that happens, ask for more
-    depth than you look at.
+    The mean of a book counts a price as empty at times at which the book does not reach that far. So fetch more depth
+    than you need.
 
     References
     ----------
@@ -123,27 +124,33 @@ def regrid(
     table = OpenTable.of(table, sides, times=["timestamp"], numbers=["price", value])
     rule = ("last" if value == "size" else "sum") if time is None else time
     one_of("time", rule, ("last", "mean", "sum"))
-    series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", BLOCK_SIZE, *sides])
-    described = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names and name not in series]
-    table = of_one(table, AMOUNT_UNIT, series, [value])
+    series_columns = table.series_columns(
+        by, without=["timestamp", "start", "price", value, "time_rule", BLOCK_SIZE, *sides]
+    )
+    descriptors = [
+        name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names and name not in series_columns
+    ]
+    table = require_one_unit(table, AMOUNT_UNIT, series_columns, [value])
     if grid is not None:
-        table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size")
-    # Blocks of several heights can make up rows of one height, but at one time they would count twice.
-    table = of_one(table, BLOCK_SIZE, series if grid is None else [*series, "timestamp"], ["price"])
+        table = require_blocks(table, Fraction(grid.size), "price", parameter="block_size")
+    # Rows of one height may be made of blocks of several heights, but at one time such blocks would overlap.
+    table = require_one_unit(
+        table, BLOCK_SIZE, series_columns if grid is None else [*series_columns, "timestamp"], ["price"]
+    )
 
     price, size = nw.col("price"), nw.col(value)
     is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
     if length is not None and "interval" in table.names:
-        is_known = is_known & _fits(length)
+        is_known = is_known & _is_multiple(length)
     rows = table.rows.with_columns(
         price=nw.when(price.is_finite()).then(price),
         start=nw.col("timestamp") if length is None else bucket_start(nw.col("timestamp"), length),
         __count=nw.lit(1.0),
     ).with_columns(nw.when(is_known).then(size).alias(value))
-    bucket = [*series, "start"]
-    if grid is not None and BLOCK_SIZE in described:
-        is_sized = (~nw.col(BLOCK_SIZE).is_null()).all().over(bucket)
-        rows = rows.with_columns(nw.when(is_sized).then(nw.lit(float(grid.size))).alias(BLOCK_SIZE))
+    bucket = [*series_columns, "start"]
+    if grid is not None and BLOCK_SIZE in descriptors:
+        is_height_known = (~nw.col(BLOCK_SIZE).is_null()).all().over(bucket)
+        rows = rows.with_columns(nw.when(is_height_known).then(nw.lit(float(grid.size))).alias(BLOCK_SIZE))
     if rule == "last":
         rows = rows.filter(nw.col("timestamp") == nw.col("timestamp").max().over(bucket))
     elif rule == "mean":
@@ -152,8 +159,10 @@ def regrid(
         ).with_columns(__count=nw.col("__order").max().over(bucket))
     if grid is not None:
         rows = rows.with_columns(price=grid.edge(price))
-    keys = [*bucket, *sides, "price", *described]
-    labels = {} if length is None or "interval" not in series else {"interval": nw.lit(length.alias)}
+    keys = [*bucket, *sides, "price", *descriptors]
+    interval_column = (
+        {} if length is None or "interval" not in series_columns else {"interval": nw.lit(length.alias)}
+    )
     result = (
         exact.in_parts(rows, value)
         .group_by(*keys)
@@ -163,17 +172,17 @@ def regrid(
             (size / nw.col("__count")).alias(value),
             nw.col("start").alias("timestamp"),
             nw.lit(rule).alias("time_rule"),
-            **labels,
+            **interval_column,
         )
-        .select(*series, "timestamp", *sides, "price", value, *described, "time_rule")
+        .select(*series_columns, "timestamp", *sides, "price", value, *descriptors, "time_rule")
     )
-    return table.with_words(dict.fromkeys(labels)).closed(
-        result, sort=[*series, "timestamp", *sides, "price"]
+    return table.with_text_columns(dict.fromkeys(interval_column)).closed(
+        result, sort=[*series_columns, "timestamp", *sides, "price"]
     )
 
 
-def _fits(coarser: Interval) -> nw.Expr:
-    """Return whether an interval is a multiple of each row's interval; also true for a row without one."""
+def _is_multiple(coarser: Interval) -> nw.Expr:
+    """Return whether an interval is a multiple of each row's interval; true for a row without a known interval."""
     return ~nw.col("interval").cast(nw.String).is_in(
         [name for name, finer in INTERVALS.items() if coarser.seconds % finer.seconds]
     ).fill_null(value=False)
@@ -191,35 +200,36 @@ def walls(
 ) -> IntoFrameT:
     r"""Walls: prices at which a large size rests in consecutive snapshots.
 
-    A wall is a longest run of successive snapshots of a series that each have at least ``threshold`` at one price and
-    side. It stands in at least ``snapshots`` of them, and from the first to the last at least ``duration``.
+    A wall is a run of successive snapshots, as long as possible, that all have at least ``threshold`` at one price and
+    side. It has at least ``snapshots`` snapshots, and lasts at least ``duration`` from the first to the last.
 
     Parameters
     ----------
     frame : frame, n rows, key (series, timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG. Uses ``timestamp``, ``side``, ``price`` [quote per coin] and ``size`` [coin; USD
-        if so asked].
+        if fetched in USD].
     threshold : float, > 0
-        Least size. [as ``size``]
+        Smallest size of a wall. [as ``size``]
     snapshots : int, >= 1
-        Least number of snapshots.
+        Smallest number of snapshots.
     duration : str or timedelta, >= 0
-        Least time from the first of them to the last, e.g. ``"10m"``.
+        Shortest time from the first snapshot of a wall to its last, e.g. ``"10m"``.
     max_gap : str or timedelta, >= 0, optional
-        Snapshots further apart do not follow each other: what happened in between is not known, and a wall ends. By
-        default each snapshot follows the one before, however long ago that was.
+        A longer gap between two snapshots ends a wall, because it is unknown what happened in between. By default no
+        gap ends a wall.
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
     frame, one row per wall, sorted by series, first time, side and price, of the kind of ``frame``
         The columns of the series, ``side``, ``price``, and
 
-        - ``first_timestamp``, ``last_timestamp`` : of its first and its last snapshot, as ``timestamp`` says times.
-        - ``snapshots`` : int64, how many.
+        - ``first_timestamp``, ``last_timestamp`` : time of its first and its last snapshot, of the type of
+          ``timestamp``.
+        - ``snapshots`` : int64, how many snapshots it has.
         - ``size_min``, ``size_mean``, ``size_max`` : float64, over its snapshots. [as ``size``]
-        - ``is_standing`` : bool, whether its last snapshot is the series' last: it may yet go on.
+        - ``is_standing`` : bool, whether its last snapshot is the last of the series, so that the wall may continue.
         - ``is_start_known`` : bool, whether the snapshot before its first one shows that the wall was not there yet. If
           false, the wall began no later than ``first_timestamp``, and may be older.
         - ``is_end_known`` : bool, whether the snapshot after its last one shows that the wall was gone. If false, the
@@ -230,19 +240,19 @@ def walls(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, a column does not hold what it should, or an eager frame has several
-        ``amount_unit`` or ``block_size`` in one series; of a lazy frame such a series has no walls.
+        If an argument is not as listed, a column has values of another type, or an eager frame has several
+        ``amount_unit`` or ``block_size`` in one series; in a lazy frame such a series has no walls.
 
     Notes
     -----
-    Sizes of one price, side and time are added. A size that is null or not finite is not known to be large, so a wall
-    ends there. That a wall lasted is known at its last snapshot, not at its first.
+    Sizes of one price, side and time are added. A size that is null or not finite may be small, so a wall ends there.
+    How long a wall lasted is known at its last snapshot, not at its first.
 
-    A snapshot of a book shows each side up to its outermost price: bids :math:`p \ge \min_i b_i`, asks
-    :math:`p \le \max_i a_i`. What rests beyond is not known, and when the price moves, a wall comes into sight or goes
-    out of sight. So the snapshot before (after) a wall tells that the wall was not there only if it is within
-    ``max_gap``, shows the wall's price, and has no unknown size there. If it does not tell, or there is none,
-    ``is_start_known`` (``is_end_known``) is false, and ``snapshots`` and the time from first to last are lower bounds.
+    A snapshot of a book shows each side up to its outermost price: bids :math:`p \ge \min_i b_i`, asks :math:`p \le
+    \max_i a_i`. Sizes beyond it are unknown. So when the price moves, a wall may come into the snapshot or leave it. So
+    the snapshot before (after) a wall tells that the wall was not there only if it is within ``max_gap``, shows the
+    wall's price, and has no unknown size there. If it does not tell, or there is none, ``is_start_known``
+    (``is_end_known``) is false, and ``snapshots`` and the time from first to last are lower bounds.
 
     References
     ----------
@@ -262,30 +272,32 @@ def walls(
     """
     threshold = positive("threshold", threshold)
     snapshots = integer("snapshots", snapshots)
-    least = nanoseconds("duration", duration)
-    furthest = None if max_gap is None else nanoseconds("max_gap", max_gap)
+    shortest = nanoseconds("duration", duration)
+    largest_gap = None if max_gap is None else nanoseconds("max_gap", max_gap)
     table = OpenTable.of(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
-    series = table.series(by, without=[*_TAKEN, *_RESULTS])
+    series_columns = table.series_columns(by, without=[*_TAKEN, *_RESULTS])
     for column in (AMOUNT_UNIT, BLOCK_SIZE):
-        table = of_one(table, column, series, ["size"])
-    level = [*series, "side", "price"]
+        table = require_one_unit(table, column, series_columns, ["size"])
+    level_key = [*series_columns, "side", "price"]
     time, number, size = nw.col("timestamp"), nw.col("__number"), nw.col("size")
-    rows = _numbered(table.rows.filter(~time.is_null()), series, furthest)
-    # A size that is null is unknown, and so is a sum with it.
+    rows = _numbered(table.rows.filter(~time.is_null()), series_columns, largest_gap)
+    # A null size is unknown, and so is a sum that contains it.
     is_known = size.is_finite() & (size >= 0)
-    sizes = rows.with_columns(size=nw.when(is_known).then(size), __newest=within(number.max(), series))
+    sizes = rows.with_columns(
+        size=nw.when(is_known).then(size), __newest=within(number.max(), series_columns)
+    )
     levels = (
         exact.in_parts(sizes, "size")
-        .group_by(*level, "timestamp", "__number", "__newest")
+        .group_by(*level_key, "timestamp", "__number", "__newest")
         .agg(exact.summed("size"))
         .with_columns(exact.total("size"))
     )
     large = levels.filter(size >= threshold * (1 - _NOISE))
-    # Both grow by one from snapshot to snapshot, so their difference names a run.
-    place = size.cum_count().over(*level, order_by="__number").cast(nw.Int64)
+    # Within a run both numbers grow by one from snapshot to snapshot, so their difference identifies the run.
+    large_count = size.cum_count().over(*level_key, order_by="__number").cast(nw.Int64)
     wall_runs = (
-        large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
-        .group_by(*level, "__run")
+        large.with_columns(__run=number - large_count, is_standing=number == nw.col("__newest"))
+        .group_by(*level_key, "__run")
         .agg(
             exact.summed("size"),
             first_timestamp=time.min(),
@@ -299,49 +311,51 @@ def walls(
         )
     )
     lasted = nw.col("last_timestamp") - nw.col("first_timestamp")
-    result = wall_runs.filter(nw.col("snapshots") >= snapshots, lasted >= least).with_columns(
+    result = wall_runs.filter(nw.col("snapshots") >= snapshots, lasted >= shortest).with_columns(
         size_mean=exact.total("size") / nw.col("snapshots")
     )
-    result = _with_absence(result, levels, series, at="__before", name="is_start_known")
-    result = _with_absence(result, levels, series, at="__after", name="is_end_known")
+    result = _with_absence(result, levels, series_columns, at="__before", name="is_start_known")
+    result = _with_absence(result, levels, series_columns, at="__after", name="is_end_known")
     return table.closed(
-        result.select(*level, *_RESULTS),
-        sort=[*series, "first_timestamp", "side", "price"],
+        result.select(*level_key, *_RESULTS),
+        sort=[*series_columns, "first_timestamp", "side", "price"],
         times={"first_timestamp": "timestamp", "last_timestamp": "timestamp"},
     )
 
 
-def _numbered(rows: nw.LazyFrame[Any], series: list[str], furthest: int | None) -> nw.LazyFrame[Any]:
-    """Add the ``__number`` of each row's snapshot in its series; it skips one where snapshots are too far apart."""
+def _numbered(
+    rows: nw.LazyFrame[Any], series_columns: list[str], largest_gap: int | None
+) -> nw.LazyFrame[Any]:
+    """Add the ``__number`` of each row's snapshot in its series; a number is skipped at each gap that is too long."""
     time, gaps = nw.col("timestamp"), nw.col("__gaps")
-    rows = rows.with_columns(__number=within(time.rank("dense"), series).cast(nw.Int64))
-    if furthest is None:
+    rows = rows.with_columns(__number=within(time.rank("dense"), series_columns).cast(nw.Int64))
+    if largest_gap is None:
         return rows
-    is_far = time - time.shift(1).over(*series, order_by="timestamp") > furthest
+    is_far = time - time.shift(1).over(*series_columns, order_by="timestamp") > largest_gap
     return (
         rows.with_columns(__gaps=is_far.fill_null(value=False).cast(nw.Int64))
-        .with_columns(gaps.cum_sum().over(*series, order_by="timestamp"))
-        # The rows of one snapshot have no order, so some of them may lack the gap before it.
-        .with_columns(__number=nw.col("__number") + gaps.max().over(*series, "timestamp"))
+        .with_columns(gaps.cum_sum().over(*series_columns, order_by="timestamp"))
+        # The rows of one snapshot have no order, so some of them may miss the gap before the snapshot.
+        .with_columns(__number=nw.col("__number") + gaps.max().over(*series_columns, "timestamp"))
     )
 
 
 def _with_absence(
-    walls: nw.LazyFrame[Any], levels: nw.LazyFrame[Any], series: list[str], *, at: str, name: str
+    walls: nw.LazyFrame[Any], levels: nw.LazyFrame[Any], series_columns: list[str], *, at: str, name: str
 ) -> nw.LazyFrame[Any]:
-    """Add column ``name``: whether the snapshot whose number is in column ``at`` shows that the wall is not there."""
+    """Add column ``name``: whether the snapshot with the number in column ``at`` shows that the wall is absent."""
     price, number = nw.col("price"), nw.col("__number").alias(at)
     book = (
         levels.filter(price.is_finite())
-        .group_by(*series, "side", "__number")
+        .group_by(*series_columns, "side", "__number")
         .agg(__lowest=price.min(), __highest=price.max())
-        .select(*series, "side", number, "__lowest", "__highest")
+        .select(*series_columns, "side", number, "__lowest", "__highest")
     )
     unknown = levels.filter(nw.col("size").is_null()).select(
-        *series, "side", "price", number, __unknown=nw.lit(1)
+        *series_columns, "side", "price", number, __unknown=nw.lit(1)
     )
-    walls = joined(walls, book, on=[*series, "side", at])
-    walls = joined(walls, unknown, on=[*series, "side", "price", at])
+    walls = joined(walls, book, on=[*series_columns, "side", at])
+    walls = joined(walls, unknown, on=[*series_columns, "side", "price", at])
     is_shown = (
         nw.when(IS_BID).then(price >= nw.col("__lowest")).when(IS_ASK).then(price <= nw.col("__highest"))
     )

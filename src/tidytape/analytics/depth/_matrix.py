@@ -1,4 +1,4 @@
-"""Heatmaps as arrays of time and price."""
+"""Heatmaps as arrays by time and price."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
 from tidytape.frames._table import OpenTable
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks
 from tidytape.times import SECOND, interval_of
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ Times = NDArray[np.datetime64]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
 
-_AT_ONCE = 2**16  # rows, whose arrays stay in a cache
+_AT_ONCE = 2**16  # rows per part, whose arrays fit into a cache
 _FEW = 4096
 _MOST_CELLS = 2**28  # a gibibyte of float32
-_MOST_COUNTS = 2**53  # below this, floats hold every integer
-_NOISE = 16 * 2.0**-53  # share of a price by which a computed price may differ from a short decimal
+_MOST_COUNTS = 2**53  # up to this, floats hold every integer
+_NOISE = 16 * 2.0**-53  # share of a price by which a computed price may differ from its short decimal
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,9 @@ class Matrix:
     Attributes
     ----------
     bids, asks : array, float32, times × prices
-        Size of each side. 0 where a book had none, NaN where nothing was sent. [coin; USD if so asked]
+        Size of each side: 0 where the book is empty, NaN outside the prices of the frame. [coin; USD if fetched in USD]
     times : array, datetime64[ns], ascending
-        Start of the interval of each line, in UTC.
+        Start of the interval of each line of the arrays, in UTC.
     prices : array, float64, ascending
         Low edge of each row. [quote per coin]
     """
@@ -61,7 +61,7 @@ class Matrix:
     prices: NDArray[np.float64]
 
     def to_xarray(self) -> xarray.Dataset:
-        """Return the same as a Dataset of ``bids`` and ``asks``, dims ("time", "price"); needs the extra ``xarray``.
+        """Return a Dataset with ``bids`` and ``asks``, dims ("time", "price"); needs the extra ``xarray``.
 
         Examples
         --------
@@ -81,9 +81,9 @@ class LiquidationMatrix:
     Attributes
     ----------
     liquidations : array, float32, times × prices
-        0 where there were none, NaN outside the prices sent of a time. [coin; USD if so asked]
+        0 where nothing was liquidated, NaN outside the range of prices of a time. [coin; USD if fetched in USD]
     times : array, datetime64[ns], ascending
-        Start of the interval of each line, in UTC.
+        Start of the interval of each line of the arrays, in UTC.
     prices : array, float64, ascending
         Low edge of each row. [quote per coin]
     """
@@ -93,7 +93,7 @@ class LiquidationMatrix:
     prices: NDArray[np.float64]
 
     def to_xarray(self) -> xarray.Dataset:
-        """Return the same as a Dataset of ``liquidations``, dims ("time", "price"); needs the extra ``xarray``."""
+        """Return a Dataset with ``liquidations``, dims ("time", "price"); needs the extra ``xarray``."""
         return _dataset(self.times, self.prices, liquidations=self.liquidations)
 
 
@@ -107,48 +107,49 @@ def matrix(
 ) -> Matrix:
     """Order-book heatmap as arrays: bids and asks by time and price.
 
-    A cell is the sum of the sizes of its time and side in ``[price, next price)``. What was sent of a time reaches from
-    its lowest price of either side to its highest: inside, a cell without size is 0; outside, and at a time of which
-    nothing was sent, it is NaN.
+    A cell is the sum of the sizes of its time and side in ``[price, next price)``. The range of a time reaches from its
+    lowest to its highest price of both sides. A cell without size is 0 inside this range, and NaN outside it and at
+    times without rows.
 
     Parameters
     ----------
     frame : frame, n rows, key (timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
-        per coin], ``size`` [coin; USD if so asked], and the columns that name the series.
+        per coin], ``size`` [coin; USD if fetched in USD], and the columns that name the series.
     block_size : Decimal, int, float or str, > 0, optional
-        Height of a row, the decimal it is written as; rows are its integer multiples. Without it, rows are the widest
-        that leave the prices apart as they came. [quote per coin]
+        Height of a row, taken as the decimal it is written as; rows are its integer multiples. By default the largest
+        height that keeps all prices of the frame in rows of their own. [quote per coin]
     interval : str, optional
-        Name or alias of the interval between lines; a time of which nothing was sent is a line of NaN. Without it,
-        what the column ``interval`` says, and where there is none, lines are the times of the frame, however far apart.
+        Name or alias of the interval between lines; a time without rows is a line of NaN. By default the column
+        ``interval``; without that column, lines are the times of the frame, at any distance.
     prices : (float, float), optional
-        Lowest and highest price to keep, both included; all by default. A few orders far away make a matrix large.
-        [quote per coin]
+        Lowest and highest price to keep, both included; by default all. A few orders far from the mid make a matrix
+        large. [quote per coin]
 
     Returns
     -------
     Matrix
-        Arrays in memory, of a frame of any engine; 0 × 0 of a frame without rows.
+        Arrays in memory, for frames of any engine; 0 × 0 for a frame without rows.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds more than one series, ``amount_unit`` or ``block_size``, or another side, an eager frame a
-        ``block_size`` of which the argument is no whole multiple, times that are no multiple of the interval apart,
-        prices of no common step, or more than 2**28 cells; if prices are beyond 2**53 blocks from zero, where floats do
-        not tell one from the next, unless ``prices`` leaves them out; or an argument is not as listed.
+        If the frame has several series, amount units or block sizes, or another side; if the argument is not a whole
+        multiple of the ``block_size`` of an eager frame; if times are not whole multiples of the interval apart, prices
+        have no common step, or the result would have more than 2**28 cells; if prices are more than 2**53 blocks from
+        zero, where floats cannot tell one block from the next, unless ``prices`` leaves them out; or if an argument is
+        not as listed.
 
     Notes
     -----
-    A row without a time, a side or a price that is finite is in no cell. A size that is null, not finite or below 0 is
-    not known, and makes its cell NaN. Prices are decimals of up to fifteen digits, or were computed and differ from
-    such by some last bits; sums have the seven of float32, and those of blocks are made in float64.
+    A row without a time, a side or a finite price is left out. A size that is null, not finite or below 0 is unknown,
+    and makes its cell NaN. Prices must be decimals of up to fifteen digits; computed prices may differ from these in
+    the last bits. Sums have the seven digits of float32; with a ``block_size`` they are added in float64.
 
-    Each row's cell is computed from its time and price, so the cost is that of some passes over the rows, and no table
-    of prices is ever built.
+    The cell of a row is computed from its time and price, which takes a few passes over the rows and no table of
+    prices.
 
     References
     ----------
@@ -169,8 +170,8 @@ def matrix(
     values, times, levels = _arrays(
         frame, "size", tuple(BookSide), block_size=block_size, interval=interval, prices=prices
     )
-    sides = dict(zip(BookSide, values.swapaxes(0, 1), strict=True))
-    return Matrix(sides[BookSide.BID], sides[BookSide.ASK], times, levels)
+    values_by_side = dict(zip(BookSide, values.swapaxes(0, 1), strict=True))
+    return Matrix(values_by_side[BookSide.BID], values_by_side[BookSide.ASK], times, levels)
 
 
 def liquidation_matrix(
@@ -187,25 +188,25 @@ def liquidation_matrix(
     ----------
     frame : frame, n rows, key (timestamp, price), any order
         Schema VENUEX_LIQUIDATION_AGG of one coin. Uses ``timestamp`` [UTC], ``price`` [quote per coin],
-        ``liquidations`` [coin; USD if so asked], and the columns that name the series.
+        ``liquidations`` [coin; USD if fetched in USD], and the columns that name the series.
     block_size, interval, prices
         As for `matrix`.
 
     Returns
     -------
     LiquidationMatrix
-        Arrays in memory, of a frame of any engine; 0 × 0 of a frame without rows.
+        Arrays in memory, for frames of any engine; 0 × 0 for a frame without rows.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        As `matrix` does.
+        As in `matrix`.
 
     Notes
     -----
-    As for `matrix`. Feeds of liquidations are sampled, so volumes are lower bounds.
+    The notes of `matrix` apply. Feeds of liquidations are sampled, so volumes are lower bounds.
 
     References
     ----------
@@ -237,39 +238,39 @@ def _arrays(
     interval: str | None,
     prices: tuple[float, float] | None,
 ) -> tuple[NDArray[np.float32], Times, Floats]:
-    """Return sums by time, side and price, with the times and the prices."""
+    """Return the sums by time, side and price, the times, and the prices."""
     grid = None if block_size is None else Grid.of(block_size)
-    between = None if prices is None else as_list(prices)
-    if between is not None and not (
-        len(between) == 2 and all(map(is_number, between)) and between[0] <= between[1]
+    price_range = None if prices is None else as_list(prices)
+    if price_range is not None and not (
+        len(price_range) == 2 and all(map(is_number, price_range)) and price_range[0] <= price_range[1]
     ):
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
-    named = ["side"] if sides else []
+    needed = ["side"] if sides else []
     try:
-        table = OpenTable.of(frame, named, times=["timestamp"], numbers=["price", value], as_text=False)
+        table = OpenTable.of(frame, needed, times=["timestamp"], numbers=["price", value], as_text=False)
     except MissingColumnError as missing:
         if "size" not in missing.missing or "liquidations" not in missing.available:
             raise
         raise QueryError(
             "frame", got="a heatmap of liquidations", expected="a book", hint="liquidation_matrix takes it"
         ) from None
-    described = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names]
-    whose = one_series(table, [*table.series(without=["side"]), *described])
-    every = whose.get("interval") if interval is None else interval
-    step = None if every is None else interval_of(every).seconds * SECOND
+    descriptors = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names]
+    constants = one_series(table, [*table.series_columns(without=["side"]), *descriptors])
+    line_interval = constants.get("interval") if interval is None else interval
+    step = None if line_interval is None else interval_of(line_interval).seconds * SECOND
     if grid is not None:
-        table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size")
+        table = require_blocks(table, Fraction(grid.size), "price", parameter="block_size")
     columns = _columns(table.rows, value, sides, grid)
     if not columns["price"].size:
         return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)
 
     if grid is not None:
-        _require_rows(columns["price"], grid, between)
+        _require_rows(columns["price"], grid, price_range)
     start, line, times = _runs(columns, step)
     for ladder in _ladders(columns["price"], grid):
         shape = times.size, len(sides) or 1
-        if (filled := _cells(shape, columns, ladder, between, start=start, line=line)) is not None:
-            cells, levels = filled
+        if (result_arrays := _cells(shape, columns, ladder, price_range, start=start, line=line)) is not None:
+            cells, levels = result_arrays
             return cells, times.astype("datetime64[ns]"), levels
     raise QueryError(
         "frame",
@@ -284,7 +285,7 @@ def _columns(
 ) -> dict[str, NDArray[Any]]:
     """Return ``timestamp``, ``price``, ``size`` and ``side`` (a number) of the rows that have a cell.
 
-    With a grid also the ``row`` of each price, which exact decimals decide.
+    With a grid also the ``row`` of each price, decided on exact decimals.
     """
     price = nw.col("price")
     columns = {"timestamp": nw.col("timestamp"), "price": price, "size": nw.col(value)}
@@ -294,11 +295,13 @@ def _columns(
         number = nw.when(second).then(nw.lit(1, nw.Int8)).otherwise(nw.lit(0, nw.Int8))
         columns |= {"side": number, "is_known": first | second}
     if grid is not None:
-        within = nw.when(price.is_finite()).then(price.clip(-grid.furthest, grid.furthest)).otherwise(0.0)
-        columns["row"] = grid.row(within)
+        clipped_price = (
+            nw.when(price.is_finite()).then(price.clip(-grid.furthest, grid.furthest)).otherwise(0.0)
+        )
+        columns["row"] = grid.row(clipped_price)
     # Each column comes in one piece, which numpy reads without a copy. Nulls become NaN.
-    how: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
-    collected = rows.select(**columns).collect(**how)
+    collect_arguments: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
+    collected = rows.select(**columns).collect(**collect_arguments)
     if sides and not collected["is_known"].all():
         raise QueryError(
             "frame",
@@ -308,14 +311,14 @@ def _columns(
         )
     arrays = {name: collected[name].to_numpy() for name in columns if name != "is_known"}
     arrays.setdefault("side", np.zeros(len(collected), np.int8))
-    is_placed = np.isfinite(arrays["price"])
-    return arrays if is_placed.all() else {name: array[is_placed] for name, array in arrays.items()}
+    has_price = np.isfinite(arrays["price"])
+    return arrays if has_price.all() else {name: array[has_price] for name, array in arrays.items()}
 
 
-def _require_rows(price: Floats, grid: Grid, between: list[float] | None) -> None:
-    """Raise QueryError if a price is too far from zero to have a row, unless the caller keeps only nearer prices."""
+def _require_rows(price: Floats, grid: Grid, price_range: list[float] | None) -> None:
+    """Raise QueryError if a price is too far from zero to have a row, unless ``price_range`` leaves it out."""
     furthest = max(-float(price.min()), float(price.max()))
-    is_near = between is not None and -grid.furthest < between[0] and between[1] < grid.furthest
+    is_near = price_range is not None and -grid.furthest < price_range[0] and price_range[1] < grid.furthest
     if furthest > grid.furthest and not is_near:
         raise QueryError(
             "block_size",
@@ -326,21 +329,21 @@ def _require_rows(price: Floats, grid: Grid, between: list[float] | None) -> Non
 
 
 def _runs(columns: dict[str, NDArray[Any]], step: int | None) -> tuple[Integers, Integers, Integers]:
-    """Return where runs of rows of one time and side start, the line of each run, and the time of each line [ns].
+    """Return the start of each run of rows with one time and side, its line, and the time of each line [ns].
 
-    Lines are ``step`` apart, or are the times that occur; raise QueryError if a time is no multiple of ``step`` after
-    the first.
+    Lines are ``step`` apart, or at the times that occur if ``step`` is None. Raise QueryError if a time is not a
+    multiple of ``step`` after the first.
     """
     time, side = columns["timestamp"], columns["side"]
     changes = (time[1:] != time[:-1]) | (side[1:] != side[:-1])
     start = np.append(0, np.flatnonzero(changes) + 1)
     times, line = np.unique(time[start], return_inverse=True)
     if step is not None:
-        steps, off = np.divmod(times - times[0], step)
-        if off.any():
+        steps, remainder = np.divmod(times - times[0], step)
+        if remainder.any():
             raise QueryError(
                 "interval",
-                got=f"times {off.max():,} ns off",
+                got=f"times {remainder.max():,} ns off",
                 expected=f"times whole multiples of {step:,} ns apart",
             )
         line, times = steps[line], times[0] + step * np.arange(steps[-1] + 1)
@@ -351,7 +354,7 @@ def _runs(columns: dict[str, NDArray[Any]], step: int | None) -> tuple[Integers,
 class _Ladder:
     """Evenly spaced prices ``(first + step * row) / units``, one per row of an array.
 
-    Prices that were computed, not read, may differ from these by ``tolerance``.
+    Computed prices may differ from these by ``tolerance``.
     """
 
     first: int
@@ -375,11 +378,11 @@ class _Ladder:
             None if no decimals of up to 15 digits fit the prices.
         """
         levels = np.unique(price)
-        most = float(np.abs(levels[[0, -1]]).max())
-        tolerance = noise * most
-        off = (np.abs(levels - np.rint(levels * 10.0**n) / 10.0**n).max() for n in range(22))
-        places = next((n for n, furthest in enumerate(off) if furthest <= tolerance), 22)
-        if not most * 10.0**places < _MOST_COUNTS:
+        largest = float(np.abs(levels[[0, -1]]).max())
+        tolerance = noise * largest
+        errors = (np.abs(levels - np.rint(levels * 10.0**n) / 10.0**n).max() for n in range(22))
+        places = next((n for n, error in enumerate(errors) if error <= tolerance), 22)
+        if not largest * 10.0**places < _MOST_COUNTS:
             return None
         counts = np.rint(levels * 10.0**places).astype(np.int64)
         return cls(int(counts[0]), int(np.gcd.reduce(np.diff(counts))) or 1, 10**places, tolerance)
@@ -398,11 +401,11 @@ class _Ladder:
         row = price - self.first / self.units
         row *= self.units / self.step
         np.rint(row, out=row)
-        off = row * self.step
-        off += self.first
-        off /= self.units
-        off -= price
-        return row.astype(np.int64) if max(off.max(), -off.min()) <= self.tolerance else None
+        error = row * self.step
+        error += self.first
+        error /= self.units
+        error -= price
+        return row.astype(np.int64) if max(error.max(), -error.min()) <= self.tolerance else None
 
 
 def _ladders(price: Floats, grid: Grid | None) -> Iterator[_Ladder]:
@@ -410,10 +413,10 @@ def _ladders(price: Floats, grid: Grid | None) -> Iterator[_Ladder]:
     if grid is not None:
         yield _Ladder(0, grid.numerator, 10**grid.places)
         return
-    # The step of a few prices is nearly always that of all, and placing the others shows whether it is.
-    few = np.append(price[:_FEW], [price.min(), price.max()])
-    for noise, some in product((0.0, _NOISE), (few, price)):
-        if (ladder := _Ladder.meeting(some, noise=noise)) is not None:
+    # The step of a few prices is nearly always the step of all; computing the rows of the others shows whether it is.
+    first_prices = np.append(price[:_FEW], [price.min(), price.max()])
+    for noise, sample in product((0.0, _NOISE), (first_prices, price)):
+        if (ladder := _Ladder.meeting(sample, noise=noise)) is not None:
             yield ladder
 
 
@@ -421,7 +424,7 @@ def _cells(
     shape: tuple[int, int],
     columns: dict[str, NDArray[Any]],
     ladder: _Ladder,
-    between: list[float] | None,
+    price_range: list[float] | None,
     *,
     start: Integers,
     line: Integers,
@@ -431,7 +434,8 @@ def _cells(
     Returns
     -------
     arrays or None
-        0 between the lowest and the highest price of a line, NaN outside. None if a price is on no row of the ladder.
+        The sums are at least 0 between the lowest and the highest price of a line, and NaN outside. None if a price is
+        on no row of the ladder.
 
     Raises
     ------
@@ -448,8 +452,11 @@ def _cells(
     if low is None or high is None:
         return None
     bottom, top = int(low.min()), int(high.max())
-    if between is not None:
-        bottom, top = max(bottom, ceil(ladder.row(between[0]))), min(top, floor(ladder.row(between[1])))
+    if price_range is not None:
+        bottom, top = (
+            max(bottom, ceil(ladder.row(price_range[0]))),
+            min(top, floor(ladder.row(price_range[1]))),
+        )
     is_cut = low.min() < bottom or high.max() > top
     (lines, sides), width = shape, max(0, top - bottom + 1)
     if lines * sides * width > _MOST_CELLS:
@@ -459,10 +466,11 @@ def _cells(
             expected=f"at most {_MOST_CELLS:,} cells",
             hint="take larger blocks, or only the prices that matter",
         )
-    # A cell's number in the flat array is that of its line and side, which a run has in common, and its row.
+    # The index of a cell in the flat array is the first cell of its line and side, which is the same for a whole run,
+    # plus its row.
     cells = np.zeros(
         (lines, sides, width), np.float64 if has_rows else np.float32
-    )  # a block adds up many sizes
+    )  # a block may add up many sizes
     first_cell = (line * sides + columns["side"][start]) * width - bottom
     ends = np.append(start, place.size)
     cuts = np.unique(np.searchsorted(ends, [*range(0, place.size, _AT_ONCE), place.size]))
@@ -482,7 +490,7 @@ def _cells(
     lowest, highest = np.full((lines, 1), top + 1), np.full((lines, 1), bottom - 1)
     np.minimum.at(lowest[:, 0], line, low)
     np.maximum.at(highest[:, 0], line, high)
-    # Only rows that lie outside the range of some line need to be compared with each.
+    # Only rows outside the range of some line must be compared with the range of every line.
     below, above = np.arange(bottom, lowest.max()), np.arange(max(bottom, highest.min() + 1), top + 1)
     np.copyto(cells[..., : below.size], np.nan, where=(below < lowest)[:, None, :])
     np.copyto(cells[..., width - above.size :], np.nan, where=(above > highest)[:, None, :])

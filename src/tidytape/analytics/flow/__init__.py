@@ -1,23 +1,24 @@
 """Order flow: who traded, who was liquidated, and what open interest says of it.
 
-Of candles by side, of raw trades, or of anything with ``buy_volume`` and ``sell_volume``:
+From candles by side, raw trades, or any frame with ``buy_volume`` and ``sell_volume``:
 
 - `delta` : volume bought minus volume sold.
-- `cvd` : the same cumulated, from an anchor.
-- `imbalance` : the same as a share of what was traded.
+- `cvd` : delta, cumulated from an anchor.
+- `imbalance` : delta as a share of the volume.
 - `vwap` : the volume-weighted average price since an anchor.
-- `large_trade_share` : the share of the volume that large trades make.
+- `large_trade_share` : the share of the volume that comes from large trades.
 
-Of open interest and candles:
+From open interest and candles:
 
-- `oi_price_quadrant` : whether positions are opened or closed, and on which side.
+- `oi_price_quadrant` : whether longs or shorts open or close positions.
 
-Of liquidations:
+From liquidations:
 
-- `liquidation_imbalance` : longs liquidated against shorts.
+- `liquidation_imbalance` : liquidated longs minus shorts, as a share of both.
 - `liquidation_cascades` : runs of liquidations.
 
-A trade's side is that of the aggressor. A liquidation's is that of the position, BUY = longs liquidated.
+The side of a trade is the aggressor's. The side of a liquidation is the position's: BUY means that longs were
+liquidated.
 """
 
 from __future__ import annotations

@@ -29,15 +29,15 @@ from tidytape.frames._joined import EARLIEST
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, length_of
-from tidytape.frames._units import AMOUNT_UNIT, counting, of_one
+from tidytape.frames._units import AMOUNT_UNIT, require_one_unit, require_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import MONDAY, SECOND, interval_of
 
 IS_KNOWN: Final = "__is_known"
-"""Whether the running sum up to a row is known: if the row is, and every row before it since the anchor."""
+"""Whether the running sum up to a row is known: the row and every row since the anchor must be known."""
 
 Sessions = tuple[int, int]
-"""How long sessions are, and a time at which one of them opens. [ns]"""
+"""The length of sessions, and a time at which one of them opens. [ns]"""
 
 
 def cvd(
@@ -58,25 +58,25 @@ def cvd(
     Parameters
     ----------
     frame, by, interval, volume
-        As of `delta`; what `delta` returns will do, too.
+        As in `delta`. A frame that `delta` returned will do, too.
     anchor : {"none", "session"}
-        Where the sum starts: at the first row of each series; or anew at each session's open.
+        Where the sum starts: at the first row of each series, or again at the open of each session.
     session : str or timedelta, optional
-        Length of a session: an interval such as ``"1d"`` or ``"1w"``, or a duration such as ``"8h"``; ``"1d"`` unless
-        given. Only with ``anchor="session"``. For sessions of no fixed length, have them in a column and name it in
-        ``by``.
+        Length of a session: an interval such as ``"1d"`` or ``"1w"``, or a duration such as ``"8h"``; by default
+        ``"1d"``. Only with ``anchor="session"``. If sessions differ in length, add a column that names the session, and
+        put it into ``by``.
     session_open : moment, optional
-        When any one session opens, e.g. ``"2024-08-08T13:30Z"``: others open whole sessions before and after. Epoch
-        seconds, a datetime, a date or an ISO 8601 string; what has no zone is UTC. Without it days open at 00:00 UTC
-        and weeks on Mondays. Only with ``anchor="session"``.
+        A time at which a session opens, e.g. ``"2024-08-08T13:30Z"``; the others open whole session lengths before and
+        after. Epoch seconds, a datetime, a date or an ISO 8601 string; a time without a zone is UTC. Without it days
+        open at 00:00 UTC and weeks on Mondays. Only with ``anchor="session"``.
 
     Returns
     -------
-    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+    frame, one row per (by, timestamp), sorted by these, of the kind of ``frame``
         ``by``, ``timestamp`` (start of the interval), and
 
-        - ``buy_volume``, ``sell_volume``, ``delta`` : float64, as of `delta`. [as in ``frame``]
-        - ``cvd`` : float64, the sum up to the end of the interval, that one included. [as in ``frame``]
+        - ``buy_volume``, ``sell_volume``, ``delta`` : float64, as in `delta`. [as in ``frame``]
+        - ``cvd`` : float64, the sum up to the end of the interval, included. [as in ``frame``]
         - ``anchor`` : str, the argument.
         - ``anchored_at`` : time, the open of the row's session, or the first time of the series.
 
@@ -85,17 +85,18 @@ def cvd(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``anchor``, ``session`` or ``session_open`` is none of those, a session is told without ``anchor="session"``
-        or opens within an ``interval``, or as of `delta`.
+        If ``anchor``, ``session`` or ``session_open`` is not as listed, if a session is given without
+        ``anchor="session"`` or opens within an ``interval``, or as in `delta`.
 
     Notes
     -----
-    The sum is of what was bought and sold, to the last digit: it does not depend on where rows were cut, and where as
-    much was sold as bought it is zero.
+    The sum is exact: it does not depend on how trades were cut into intervals, and it is zero where exactly as much was
+    sold as bought.
 
-    Where a delta is unknown, so is every sum that it would be part of: ``cvd`` is null from there to the end of the
-    session, or of the series. So it is where a candle of the frame, by its column ``interval``, begins in one session
-    and ends in another: of both from there on, for nobody knows how much of it is whose. No row depends on a later one.
+    If a delta is unknown, every sum that contains it is unknown: ``cvd`` is null from there to the end of the session,
+    or of the series. The same holds if a candle, by its column ``interval``, begins in one session and ends in another:
+    how much of it belongs to each is not known, so ``cvd`` is null in both sessions from there on. No row depends on a
+    later one.
 
     References
     ----------
@@ -167,25 +168,26 @@ def vwap(
     ----------
     frame : frame, n rows, in any order
         Raw trades (schema TRADE): ``timestamp``, ``price`` [quote per coin], ``amount`` [coin]. Or candles, by side or
-        not: ``timestamp``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin]. With a column ``price``
-        that is the price.
+        not: ``timestamp``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin]. If the frame has a column
+        ``price``, it is the price.
     by : str or iterable of str, optional
-        The columns that tell one series from another; without it, the identity columns that there are, but for
-        ``side``. Null is a value.
+        Columns that tell one series from another; by default the identity columns of the frame except ``side``. Null
+        counts as a value.
     anchor, session, session_open
-        Where the sums start, as of `cvd`.
+        Where the sums start, as in `cvd`.
     interval : str or timedelta, optional
-        Name, alias or length of an interval to have one row for, as of `delta`. Without it each ``timestamp`` has one.
+        Name, alias or length of the intervals to sum over, as in `delta`. By default each ``timestamp`` has a row of
+        its own.
     volume : str, optional
         Column of the amounts; without it ``volume``, or else ``amount``. [coin]
 
     Returns
     -------
-    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+    frame, one row per (by, timestamp), sorted by these, of the kind of ``frame``
         ``by``, ``timestamp`` (start of the interval), and
 
         - ``volume`` : float64, what was traded in the interval. [coin]
-        - ``vwap`` : float64, up to the end of the interval, that one included. [quote per coin]
+        - ``vwap`` : float64, the average up to the end of the interval, included. [quote per coin]
         - ``anchor`` : str, the argument.
         - ``anchored_at`` : time, the open of the row's session, or the first time of the series.
 
@@ -194,21 +196,21 @@ def vwap(
     MissingColumnError
         If a column is absent.
     QueryError
-        As of `cvd`. Or if an eager frame has amounts in USD, which are no weights of a price; of a lazy frame the
-        results are null there.
+        As in `cvd`. Or if an eager frame has amounts in USD, which cannot weight a price; in a lazy frame the results
+        are null there.
 
     See Also
     --------
-    cvd : What was bought and sold since the same anchor.
+    cvd : Volume bought minus volume sold since the same anchor.
 
     Notes
     -----
-    Trades give the exact average; candles are as near to it as the typical price is to their trades. Both sums do not
-    depend on the order of the rows.
+    Trades give the exact average. Candles give an approximation, as good as the typical price is. Neither sum depends
+    on the order of the rows.
 
-    Where an amount is null, not finite or below zero, or the price of what was traded is unknown, so is every average
-    that it would be part of: ``vwap`` is null from there to the end of the session, or of the series, as in `cvd`. A
-    row without volume needs no price. Before anything was traded ``vwap`` is null. No row depends on a later one.
+    If an amount is null, not finite or below zero, or if the price of a row with volume is unknown, every average that
+    contains the row is unknown: ``vwap`` is null from there to the end of the session, or of the series, as in `cvd`.
+    Before the first trade ``vwap`` is null. No row depends on a later one.
 
     References
     ----------
@@ -235,30 +237,32 @@ def vwap(
     volume = amount_of(table, volume, VOLUMES)
     prices = ["price"] if "price" in table.names else ["high", "low", "close"]
     table = OpenTable.of(table, times=["timestamp"], numbers=[*prices, volume])
-    keys = table.series(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
-    table = counting(
+    keys = table.series_columns(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
+    table = require_unit(
         table, "COIN", [volume], parameter="frame", expected="amounts in coins", hint="fetch it without quote"
     )
-    table = of_one(table, AMOUNT_UNIT, keys, [volume])
+    table = require_one_unit(table, AMOUNT_UNIT, keys, [volume])
     has_lengths = interval is None and has_intervals(table, keys)
 
     price = sum((nw.col(name) for name in prices[1:]), nw.col(prices[0])) / float(len(prices))
-    traded = nw.when(usable(nw.col(volume))).then(nw.col(volume))
-    worth = nw.when(traded == 0).then(0.0).otherwise(traded * price)
-    amounts = {"volume": traded, "__worth": nw.when(worth.is_finite()).then(worth)}
+    known_volume = nw.when(usable(nw.col(volume))).then(nw.col(volume))
+    turnover = nw.when(known_volume == 0).then(0.0).otherwise(known_volume * price)
+    amounts = {"volume": known_volume, "__turnover": nw.when(turnover.is_finite()).then(turnover)}
     table, rows = summed_by_bucket(table, keys, interval, amounts)
 
-    is_known = ~nw.col("volume").is_null() & ~nw.col("__worth").is_null()
+    is_known = ~nw.col("volume").is_null() & ~nw.col("__turnover").is_null()
     rows = anchored(rows, keys, sessions, is_known=is_known, has_lengths=has_lengths)
     rows = (
-        exact.in_parts(rows.with_columns(__volume=nw.col("volume")), "__volume", "__worth")
-        .with_columns(exact.running("__volume", "__worth").over(*keys, "anchored_at", order_by="timestamp"))
-        .with_columns(exact.total("__volume"), exact.total("__worth"))
+        exact.in_parts(rows.with_columns(__volume=nw.col("volume")), "__volume", "__turnover")
+        .with_columns(
+            exact.running("__volume", "__turnover").over(*keys, "anchored_at", order_by="timestamp")
+        )
+        .with_columns(exact.total("__volume"), exact.total("__turnover"))
         .select(
             *keys,
             "timestamp",
             "volume",
-            nw.when(nw.col(IS_KNOWN)).then(quotient(nw.col("__worth"), nw.col("__volume"))).alias("vwap"),
+            nw.when(nw.col(IS_KNOWN)).then(quotient(nw.col("__turnover"), nw.col("__volume"))).alias("vwap"),
             nw.lit(anchor).alias("anchor"),
             "anchored_at",
         )
@@ -285,15 +289,17 @@ def sessions_of(
     if session_open is not None:
         opens = epoch_seconds(session_open, parameter="session_open") * SECOND
     if interval is not None:
-        fitting = [
-            known
-            for known in Interval
-            if length % (known.seconds * SECOND)
-            == (opens - known.offset * SECOND) % (known.seconds * SECOND)
+        possible_intervals = [
+            candidate
+            for candidate in Interval
+            if length % (candidate.seconds * SECOND)
+            == (opens - candidate.offset * SECOND) % (candidate.seconds * SECOND)
             == 0
         ]
-        if interval_of(interval) not in fitting:
-            longest = f"the longest that does is {fitting[-1].alias!r}" if fitting else None
+        if interval_of(interval) not in possible_intervals:
+            longest = (
+                f"the longest that does is {possible_intervals[-1].alias!r}" if possible_intervals else None
+            )
             raise QueryError(
                 "interval",
                 got=interval,
@@ -311,7 +317,7 @@ def anchored(
     is_known: nw.Expr,
     has_lengths: bool,
 ) -> nw.LazyFrame[Any]:
-    """Return the rows with ``anchored_at``, where the sum of each starts [ns], and `IS_KNOWN`.
+    """Add ``anchored_at``, the time at which the running sum of a row starts [ns], and `IS_KNOWN`.
 
     Parameters
     ----------
@@ -319,17 +325,17 @@ def anchored(
     keys : sequence of str
         Columns that name a series.
     sessions : Sessions, optional
-        Without it a sum starts at the first row of its series.
+        The sessions at whose open a sum starts; None if it starts at the first row of its series.
     is_known : expression, bool
-        Whether what a row adds to the sum is known.
+        Whether the amounts of a row are known.
     has_lengths : bool
-        Whether a row is of the interval that its column ``interval`` names, and so may lie in two sessions.
+        Whether the column ``interval`` is the length of a row, so that a row may lie in two sessions.
     """
     time = nw.col("timestamp")
-    started = (
+    anchor_time = (
         within(time.min(), keys) if sessions is None else bucket_by(time, sessions[0], origin=sessions[1])
     )
-    rows = rows.with_columns(anchored_at=started, __unknown=(~is_known).cast(nw.Int64))
+    rows = rows.with_columns(anchored_at=anchor_time, __unknown=(~is_known).cast(nw.Int64))
     if sessions is not None and has_lengths:
         rows = _without_parts(rows, keys, *sessions)
     unknown = nw.col("__unknown").cum_sum().over(*keys, "anchored_at", order_by="timestamp")
@@ -341,7 +347,11 @@ def _without_parts(
 ) -> nw.LazyFrame[Any]:
     """Count a candle that lies in two sessions as unknown in both: how much belongs to each is not known."""
     time = nw.col("timestamp")
-    into = bucket_by(nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time), session, origin=opens)
-    rows = rows.with_columns(__spoiled=nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST))
+    ends_in = bucket_by(
+        nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time), session, origin=opens
+    )
+    rows = rows.with_columns(
+        __spoiled=nw.when(ends_in > nw.col("anchored_at")).then(ends_in).otherwise(EARLIEST)
+    )
     is_spoiled = nw.col("__spoiled").cum_max().over(*keys, order_by="timestamp") >= nw.col("anchored_at")
     return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled.cast(nw.Int64))

@@ -1,4 +1,4 @@
-"""Large trades, and runs of liquidations that add up to much."""
+"""The share of large trades in the volume, and cascades of liquidations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidytape.analytics.flow._sides import LIQUIDATIONS, amount_of, buckets, quo
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._table import OpenTable
-from tidytape.frames._units import AMOUNT_UNIT, of_one
+from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.times import SECOND
 
 _OF_CASCADES = (
@@ -42,28 +42,28 @@ def large_trade_share(
     interval: str | timedelta | None = None,
     volume: str = "amount",
 ) -> IntoFrameT:
-    r"""Large-trade share: the share of the volume that trades of a size or more make.
+    r"""Large-trade share: the share of the volume that comes from trades of at least some size.
 
     .. math:: s = \frac{\sum_{i:\, v_i \ge v^*} v_i}{\sum_i v_i}
 
-    or, of a quantile, the sum over :math:`v_i > v_{(k)}`, the :math:`k = \lceil q n \rceil`-th smallest of
-    :math:`n` amounts.
+    or, with a quantile, the sum over :math:`v_i > v_{(k)}`, the :math:`k = \lceil q n \rceil`-th smallest of :math:`n`
+    amounts.
 
     Parameters
     ----------
     trades : frame, n rows, in any order
         Schema TRADE (``client.trades``): ``timestamp``, and ``amount`` [coin].
     by : str or iterable of str, optional
-        The columns that tell one series from another; without it, the identity columns that there are, but for
-        ``side``. Null is a value.
+        Columns that tell one series from another; by default the identity columns of the frame except ``side``. Null
+        counts as a value.
     at_least : float, > 0, optional
         The size from which a trade is large. [as ``volume``]
     above_quantile : float, 0 < q < 1, optional
-        Or the quantile of the bucket's own amounts that a large trade is above: 0.99 for the largest hundredth. One of
-        both is given.
+        Instead of ``at_least``: a trade is large if it is above this quantile of the amounts of its own bucket; 0.99
+        for the largest hundredth. Pass exactly one of the two.
     interval : str or timedelta, optional
-        Name, alias or length of an interval, e.g. ``"1h"``, to say it of each; without it, of all trades of a series
-        together.
+        Name, alias or length of the intervals to compute a share for, e.g. ``"1h"``. By default one share for all
+        trades of a series.
     volume : str
         Column of the amounts, e.g. ``quote_amount``.
 
@@ -72,11 +72,12 @@ def large_trade_share(
     frame, one row per ``by``, or per (by, timestamp) with ``interval``; sorted by them, of the kind of ``trades``
         ``by``, and
 
-        - ``timestamp`` : time, start of the interval; without ``interval``, of the first trade.
+        - ``timestamp`` : time, start of the interval; without ``interval``, the time of the first trade.
         - ``large_volume``, ``volume`` : float64. [as ``volume``]
         - ``large_trades``, ``trades`` : int64. [trades]
         - ``large_trade_share`` : float64, null where nothing was traded. [1]
-        - ``threshold`` : float64, the size that decided. [as ``volume``]
+        - ``threshold`` : float64, the size that a large trade reaches, or exceeds by the rule of a quantile. [as
+          ``volume``]
         - ``threshold_rule`` : str, ``at_least`` or ``above_quantile``.
 
     Raises
@@ -84,18 +85,18 @@ def large_trade_share(
     MissingColumnError
         If a column is absent.
     QueryError
-        If not exactly one of both thresholds is given, or it is none; if the interval is unknown, a time has no zone,
-        or amounts are no numbers. Or if an eager frame has several ``amount_unit`` in one series; of a lazy frame such
-        amounts are unknown.
+        Unless exactly one of the two thresholds is given; if it is out of range, the interval is unknown, a time has no
+        zone, or amounts are not numbers. Or if an eager frame has several amount units in one series; in a lazy frame
+        such amounts are unknown.
 
     Notes
     -----
-    Where an amount is null, not finite or below zero, or a row sums up more than ``interval``, volumes, threshold and
-    share of that row are null: it might have been the largest. A trade without a time is left out. Of amounts that are
-    all equal none is above a quantile.
+    If an amount is null, not finite or below zero, it might be the largest, so the volumes, threshold and share of its
+    interval are null. The same holds if a row of ``trades`` covers more than ``interval``. A trade without a time is
+    left out. If all amounts are equal, none is above a quantile.
 
-    An order that is filled in parts is several trades, so shares are lower than those of orders. A quantile is that of
-    the row's own trades, so no row depends on a later one.
+    An order that is filled in parts is several trades, so the share of large trades is lower than that of large orders.
+    A quantile uses only the trades of its own interval, so no row depends on a later one.
 
     References
     ----------
@@ -122,22 +123,22 @@ def large_trade_share(
         raise QueryError("above_quantile", got=above_quantile, expected="a number above 0 and below 1")
     results = ("large_volume", "volume", "large_trades", "trades", "large_trade_share", "threshold")
     table = OpenTable.of(trades, times=["timestamp"], numbers=[volume])
-    keys = table.series(by, without=["timestamp", *results, "threshold_rule"])
+    keys = table.series_columns(by, without=["timestamp", *results, "threshold_rule"])
     keys = [name for name in keys if by is not None or name != "side"]
-    table = of_one(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
-    start, fits, labels = buckets(table, keys, interval)
+    table = require_one_unit(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
+    start, is_within, interval_column = buckets(table, keys, interval)
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
-        __amount=nw.when(usable(nw.col(volume)), fits).then(nw.col(volume)),
+        __amount=nw.when(usable(nw.col(volume)), is_within).then(nw.col(volume)),
         __bucket=nw.lit(0, nw.Int64()) if interval is None else start,
         __time=start,
     )
-    groups = [*(name for name in keys if name not in labels), "__bucket"]
+    groups = [*(name for name in keys if name not in interval_column), "__bucket"]
     rows = (
         _large(rows, groups, at_least=at_least, above_quantile=above_quantile)
-        .with_columns(threshold_rule=nw.lit(rule), **labels)
+        .with_columns(threshold_rule=nw.lit(rule), **interval_column)
         .select(*keys, nw.col("__time").alias("timestamp"), *results, "threshold_rule")
     )
-    return table.with_words(dict.fromkeys(labels)).closed(rows, sort=[*keys, "timestamp"])
+    return table.with_text_columns(dict.fromkeys(interval_column)).closed(rows, sort=[*keys, "timestamp"])
 
 
 def _large(
@@ -149,9 +150,10 @@ def _large(
         rows = rows.with_columns(threshold=nw.lit(at_least))
         is_large = amount >= threshold
     else:
-        # Slightly less than the quantile, because a float product may exceed the whole number that it should be.
-        last = (nw.len().over(*groups).cast(nw.Float64) * (above_quantile * (1 - 1e-15))).ceil()
-        is_within = amount.rank("min").over(*groups).cast(nw.Float64) <= last
+        # Use slightly less than the quantile, because the float product may lie above the whole number that it stands
+        # for.
+        quantile_rank = (nw.len().over(*groups).cast(nw.Float64) * (above_quantile * (1 - 1e-15))).ceil()
+        is_within = amount.rank("min").over(*groups).cast(nw.Float64) <= quantile_rank
         rows = rows.with_columns(threshold=nw.when(is_within).then(amount)).with_columns(
             threshold.max().over(*groups)
         )
@@ -195,42 +197,42 @@ def liquidation_cascades(
     liquidations: str | None = None,
     sampled: bool = True,
 ) -> IntoFrameT:
-    r"""Liquidation cascades: runs of liquidations that follow each other closely and add up to much.
+    r"""Liquidation cascades: runs of liquidations that follow each other closely and add up to a large amount.
 
-    A run goes on while the next liquidation comes at most ``gap`` after the one before it; it is a cascade if
-    :math:`\sum_i L_i \ge` ``threshold``.
+    A run continues while the next liquidation comes at most ``gap`` after the last. It is a cascade if :math:`\sum_i
+    L_i \ge` ``threshold``.
 
     Parameters
     ----------
     frame : frame, n rows, in any order
         Schema LIQUIDATION_AGG (``client.liquidations``): ``timestamp``, ``side`` of the position (BUY = longs were
-        liquidated), ``liquidations`` [coin, or USD if so asked]. Or single liquidations, with ``amount`` [coin].
+        liquidated), ``liquidations`` [coin; USD if fetched in USD]. Or single liquidations, with ``amount`` [coin].
     threshold : float, > 0
-        The least that a cascade adds up to. [as in ``frame``]
+        The smallest sum of a cascade. [as in ``frame``]
     gap : str or timedelta
-        The longest pause in a run, e.g. ``"1m"`` or ``"30s"``; of intervals, from start to start: ``"5m"`` joins
-        neighbours of five minutes.
+        The longest pause within a run, e.g. ``"1m"`` or ``"30s"``. Between intervals it counts from start to start, so
+        ``"5m"`` joins neighbouring intervals of five minutes.
     by : str or iterable of str, optional
-        The columns that tell one series from another; without it, the identity columns that there are, ``side`` among
-        them: longs and shorts cascade apart. Null is a value.
+        Columns that tell one series from another; by default the identity columns of the frame, also ``side``, so that
+        longs and shorts have cascades of their own. Null counts as a value.
     smallest : float, > 0, optional
-        Rows of less count for nothing. [as in ``frame``]
+        Smaller rows are left out. [as in ``frame``]
     liquidations : str, optional
         Column of the amounts; without it ``liquidations``, or else ``amount``.
     sampled : bool
-        Whether the feed shows some liquidations only, as those of exchanges do.
+        Whether the feed shows only some of the liquidations, as the feeds of exchanges do.
 
     Returns
     -------
     frame, one row per cascade, sorted by ``by`` and ``start``, of the kind of ``frame``
         ``by``, and
 
-        - ``start``, ``end`` : time, of the first and of the last row; of intervals, their starts.
+        - ``start``, ``end`` : time, of the first and of the last row; both are starts if rows are intervals.
         - ``liquidations`` : float64, the sum, null where an amount of the run is unknown. [as in ``frame``]
         - ``count`` : int64. [rows]
-        - ``largest`` : float64, the largest row, null as ``liquidations``. [as in ``frame``]
-        - ``largest_at`` : time, of the first row as large, null as ``liquidations``.
-        - ``is_lower_bound`` : bool, the argument ``sampled``: whether there were these at least.
+        - ``largest`` : float64, the largest row, null if ``liquidations`` is. [as in ``frame``]
+        - ``largest_at`` : time of the first row of that size, null if ``liquidations`` is.
+        - ``is_lower_bound`` : bool, the argument ``sampled``: whether the true amount may be larger.
         - ``threshold``, ``smallest`` [as in ``frame``], ``gap`` [s] : float64, the arguments.
 
     Raises
@@ -238,19 +240,19 @@ def liquidation_cascades(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of those, a time has no zone, or amounts are no numbers. Or if an eager frame has several
-        ``amount_unit`` in one series; of a lazy frame such amounts are unknown.
+        If an argument is not as listed, a time has no zone, or amounts are not numbers. Or if an eager frame has
+        several amount units in one series; in a lazy frame such amounts are unknown.
 
     Notes
     -----
     Recorded feeds are sampled (many show the largest liquidation of a second and no other), so totals are lower bounds,
     and a cascade that was not shown is not found.
 
-    An amount that is null, not finite or below zero is unknown. It takes part in its run, and the run stays in the
-    result whatever else adds up in it, because it may be a cascade: ``liquidations`` is null there. Rows of zero, of
-    less than ``smallest`` or without a time are left out.
+    An amount that is null, not finite or below zero is unknown. It belongs to its run. The run may be a cascade, so it
+    stays in the result, with null ``liquidations``. Rows of zero, of less than ``smallest`` or without a time are left
+    out.
 
-    The last cascade may go on: its end is known once ``gap`` has passed after it.
+    The last cascade may continue: its end is known only when ``gap`` has passed.
 
     References
     ----------
@@ -268,12 +270,12 @@ def liquidation_cascades(
     """
     threshold = arguments.positive("threshold", threshold)
     least = 0.0 if smallest is None else arguments.positive("smallest", smallest)
-    pause = arguments.length("gap", gap)
+    longest_pause = arguments.length("gap", gap)
     table = OpenTable.of(frame)
     name = amount_of(table, liquidations, LIQUIDATIONS)
     table = OpenTable.of(table, times=["timestamp"], numbers=[name])
-    keys = table.series(by, without=["timestamp", *_OF_CASCADES])
-    table = of_one(table, AMOUNT_UNIT, keys, [name])
+    keys = table.series_columns(by, without=["timestamp", *_OF_CASCADES])
+    table = require_one_unit(table, AMOUNT_UNIT, keys, [name])
     amount, time, largest = nw.col("__amount"), nw.col("__time"), nw.col("__largest")
     rows = table.rows.select(
         *keys, __amount=nw.when(usable(nw.col(name))).then(nw.col(name)), __time=nw.col("timestamp")
@@ -285,7 +287,7 @@ def liquidation_cascades(
         .group_by(*keys, "__time")
         .agg(exact.summed("__amount"), nw.len().alias("__count"), largest.max())
     )
-    is_start = time - time.shift(1).over(*keys, order_by="__time") > pause
+    is_start = time - time.shift(1).over(*keys, order_by="__time") > longest_pause
     rows = rows.with_columns(__run=is_start.fill_null(value=False).cast(nw.Int64)).with_columns(
         nw.col("__run").cum_sum().over(*keys, order_by="__time")
     )
@@ -315,7 +317,7 @@ def liquidation_cascades(
         largest_at=nw.when(is_known).then(nw.col("__largest_at")),
         is_lower_bound=nw.lit(arguments.flag("sampled", sampled)),
         threshold=nw.lit(threshold),
-        gap=nw.lit(pause / SECOND),
+        gap=nw.lit(longest_pause / SECOND),
         smallest=nw.lit(least),
     )
     return table.closed(

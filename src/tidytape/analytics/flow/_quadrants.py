@@ -1,4 +1,4 @@
-"""Open interest against price: who opens positions, and who closes them."""
+"""Changes of open interest and price: whether longs or shorts open or close positions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import number, one_of
-from tidytape.analytics._series import one_engine, warn_unless_met
+from tidytape.analytics._series import require_one_engine, warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
-from tidytape.frames._units import counting
+from tidytape.frames._units import require_unit
 
-# Only these identity columns are compared: the others may be known for one data type and null for the other.
+# Rows are joined by these identity columns only: the others may be known for one data type and null for the other.
 _SERIES = ("exchange", "raw_symbol", "coin", "interval")
 _RESULTS = (
     "since",
@@ -55,15 +55,15 @@ def oi_price_quadrant(
     Parameters
     ----------
     open_interest : frame, n rows, key (by, timestamp), in any order
-        Schema OPEN_INTEREST_AGG: ``timestamp``, ``close`` and, if asked for, ``open`` [coin]. In USD it moves with the
-        price, and has other quadrants.
+        Schema OPEN_INTEREST_AGG: ``timestamp``, ``close`` and, if asked for, ``open`` [coin]. Open interest in USD
+        moves with the price, so its quadrants would differ.
     candles : frame, m rows, key (by, timestamp), in any order
         Schema TRADE_SIDE_AGNOSTIC_AGG, of the same interval: ``timestamp``, ``close`` and, if asked for, ``open``
         [quote per coin]. Of the same kind as ``open_interest``, in DuckDB of the same connection.
     by : str or iterable of str, optional
         The columns that tell one series from another; without it, those of ``exchange``, ``raw_symbol``, ``coin`` and
-        ``interval`` that both have. Null is a value. Frames of two intervals have no row in common: fetch both with
-        the same, or resample one.
+        ``interval`` that both have. Null counts as a value. Frames of two intervals have no row in common: fetch both
+        with the same, or resample one.
     change : {"close_to_close", "open_to_close"}
         Where a change begins: at the close of the row before, or at the interval's open.
     price_band, oi_band : float, >= 0
@@ -71,11 +71,11 @@ def oi_price_quadrant(
 
     Returns
     -------
-    frame, one row per (by, timestamp) that both have, sorted by them, of the kind of ``open_interest``
+    frame, one row per (by, timestamp) that both have, sorted by these, of the kind of ``open_interest``
         ``by``, ``timestamp`` (start of the interval), and
 
-        - ``since`` : time, of the row that a change is from; after a gap that is not the interval before. Null on the
-          first row. With ``open_to_close`` the row's own.
+        - ``since`` : time of the row before, from which the change is measured; after a gap it is not the previous
+          interval. Null on the first row. With ``open_to_close``, the time of the row itself.
         - ``price`` [quote per coin], ``open_interest`` [as given] : float64, the closes.
         - ``price_change``, ``open_interest_change`` : float64, relative. [1]
         - ``quadrant`` : str, one of the four above, or ``flat`` if either change is within its band; null where one is
@@ -87,14 +87,15 @@ def oi_price_quadrant(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``change`` is none of those, a band is no number of 0 or more, ``open_interest`` has the volume of candles,
-        candles are by side, the frames are of two engines, a time has no zone, or a column holds no numbers. Or if
-        ``amount_unit`` of an eager ``open_interest`` is USD; of a lazy one its changes and quadrants are null.
+        If ``change`` is not as listed, a band is not a number of 0 or more, ``open_interest`` has a volume and so is a
+        frame of candles, candles are by side, the frames have two engines, a time has no zone, or a column holds no
+        numbers. Or if ``amount_unit`` of an eager ``open_interest`` is USD; with a lazy one, changes and quadrants are
+        null.
 
     Warns
     -----
     NoMatchWarning
-        If no series is in both frames, so that the result is empty. Only frames in memory are looked at.
+        If no series is in both frames, so that the result is empty. Only frames in memory are checked.
 
     Notes
     -----
@@ -103,9 +104,9 @@ def oi_price_quadrant(
 
     Every contract has a long and a short side, so a quadrant only suggests which side was likely the more eager one.
 
-    A value that is null, not finite or not above zero is unknown, and so is one that a series has twice at a time:
-    changes from it and to it are null, as are those of rows whose intervals differ. A row without a time is left out.
-    No row depends on a later one.
+    A value is unknown if it is null, not finite or not above zero, or if a series has several rows at its time. Changes
+    from and to it are null. So are changes at a time at which the two frames have different intervals. A row without a
+    time is left out. No row depends on a later one.
 
     References
     ----------
@@ -127,7 +128,7 @@ def oi_price_quadrant(
     columns = ["close", "open"] if change == "open_to_close" else ["close"]
     table = OpenTable.of(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
     other = OpenTable.of(candles, times=["timestamp"], numbers=columns, parameter="candles")
-    one_engine(table, other, "candles")
+    require_one_engine(table, other, "candles")
     # Candles have these columns, and open interest lacks them.
     for name in ("volume", "first_timestamp", "last_timestamp"):
         if name in table.names:
@@ -141,7 +142,7 @@ def oi_price_quadrant(
         raise QueryError(
             "candles", got="candles by side", expected="candles of both sides", hint="fetch without by_side"
         )
-    table = counting(
+    table = require_unit(
         table,
         AmountUnit.COIN.value,
         columns,
@@ -149,9 +150,11 @@ def oi_price_quadrant(
         expected="open interest in coin, for in USD it moves with the price",
         hint="fetch it of single markets, without quote='USD'",
     )
-    shared = [name for name in _SERIES if name in table.names and name in other.names]
-    keys = table.series(shared if by is None else by, without=["side", "timestamp", *_RESULTS])
-    other.series(keys)
+    shared_columns = [name for name in _SERIES if name in table.names and name in other.names]
+    keys = table.series_columns(
+        shared_columns if by is None else by, without=["side", "timestamp", *_RESULTS]
+    )
+    other.series_columns(keys)
     warn_unless_met("oi_price_quadrant", table, other, keys, called=("open_interest", "candles"))
     key = [*keys, "timestamp"]
     # A key may be text in one frame and categorical in the other.
@@ -160,10 +163,10 @@ def oi_price_quadrant(
     length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
     points = _points({"price": prices, "open_interest": table.rows}, columns, key, length=length)
     price, interest = nw.col("__price_close"), nw.col("__open_interest_close")
-    earlier = ["timestamp", f"__price_{columns[-1]}", f"__open_interest_{columns[-1]}"]
+    earlier_columns = ["timestamp", f"__price_{columns[-1]}", f"__open_interest_{columns[-1]}"]
     since, price_before, interest_before = (
         nw.col(name) if "open" in columns else nw.col(name).shift(1).over(*keys, order_by="timestamp")
-        for name in earlier
+        for name in earlier_columns
     )
     rows = points.with_columns(
         since=since,
@@ -202,24 +205,25 @@ def _points(
     ]
     values = [f"__{stock}_{column}" for stock in stocks for column in columns]
     # Grouping both frames at once replaces two group-bys and a join.
-    both = (
+    grouped = (
         nw.concat(points, how="diagonal")
         .group_by(*key)
         .agg(nw.col(*lengths, *values).max(), nw.len().alias("__points"))
         .filter(*(~nw.col(name).is_null() for name in lengths))
     )
     is_single = (nw.col("__points") == 2) & (nw.col(lengths[0]) == nw.col(lengths[1]))
-    return both.with_columns(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
+    return grouped.with_columns(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
 
 
 def _quadrant(*, price_band: float, oi_band: float) -> nw.Expr:
+    """Return the quadrant of each row, from its ``price_change`` and ``open_interest_change``."""
     price, interest = nw.col("price_change"), nw.col("open_interest_change")
-    words = {
+    conditions = {
         "new_longs": (price > price_band) & (interest > oi_band),
         "short_covering": (price > price_band) & (interest < -oi_band),
         "new_shorts": (price < -price_band) & (interest > oi_band),
         "long_unwinding": (price < -price_band) & (interest < -oi_band),
         "flat": (price.abs() <= price_band) | (interest.abs() <= oi_band),
     }
-    known = ~price.is_null() & ~interest.is_null()
-    return nw.coalesce(*(nw.when(known & holds).then(nw.lit(word)) for word, holds in words.items()))
+    is_known = ~price.is_null() & ~interest.is_null()
+    return nw.coalesce(*(nw.when(is_known & holds).then(nw.lit(word)) for word, holds in conditions.items()))

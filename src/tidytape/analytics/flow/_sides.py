@@ -1,4 +1,4 @@
-"""Amounts of two sides, side by side, one row per series and time: their difference, and their imbalance."""
+"""Amounts bought and sold per series and time: their difference, and their imbalance."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start, length_of
-from tidytape.frames._units import AMOUNT_UNIT, of_one
+from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.times import SECOND, interval_of
 
 VOLUMES = ("volume", "amount")
-"""Names of amounts traded: in answers, and in recorded events."""
+"""Usual names of traded amounts: in points, and in raw events."""
 
 LIQUIDATIONS = ("liquidations", "amount")
-"""Names of amounts liquidated: in answers, and in recorded events."""
+"""Usual names of liquidated amounts: in points, and in raw events."""
 
 
 def delta(
@@ -40,46 +40,45 @@ def delta(
     Parameters
     ----------
     frame : frame, n rows, in any order
-        Candles by side (schema TRADE_AGG, ``client.candles(by_side=True)``): ``timestamp``, ``side``, ``volume``
-        [coin, or USD if so asked]. Or raw trades (schema TRADE): ``timestamp``, ``side``, ``amount`` [coin]. Or
-        whatever has ``timestamp``, ``buy_volume`` and ``sell_volume``, e.g. a volume profile.
+        Candles by side (schema TRADE_AGG, ``client.candles(by_side=True)``): ``timestamp``, ``side``, ``volume`` [coin;
+        USD if fetched in USD]. Or raw trades (schema TRADE): ``timestamp``, ``side``, ``amount`` [coin]. Or whatever
+        has ``timestamp``, ``buy_volume`` and ``sell_volume``, e.g. a volume profile.
     by : str or iterable of str, optional
-        The columns that tell one series from another; without it, the identity columns that there are, but for
-        ``side``. Null is a value. With ``price`` among them, the delta of each row of a profile (a footprint).
+        Columns that tell one series from another; by default the identity columns of the frame except ``side``. Null
+        counts as a value. With ``price`` among them, the result has the delta of each level of a profile (a footprint).
     interval : str or timedelta, optional
-        Name, alias or length of an interval to sum over, e.g. ``"1h"``, not shorter than that of candles; one that the
-        service has, for results name theirs in ``interval``. Buckets are aligned to the Unix epoch in UTC, weeks to
-        Monday. Without it each ``timestamp`` is one of its own.
+        Name, alias or length of the intervals to sum over, e.g. ``"1h"``. It must be an interval of the service,
+        because the result names it in ``interval``, and no shorter than the candles. Buckets are aligned to the Unix
+        epoch in UTC, weeks to Monday. By default each ``timestamp`` has a row of its own.
     volume : str, optional
         Column of the amounts, e.g. ``quote_amount``; without it ``volume``, or else ``amount``.
 
     Returns
     -------
-    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+    frame, one row per (by, timestamp), sorted by these, of the kind of ``frame``
         ``by``, ``timestamp`` (start of the interval), and
 
-        - ``buy_volume``, ``sell_volume`` : float64; a side without a row traded nothing. [as in ``frame``]
-        - ``delta`` : float64, positive: more was bought. [as in ``frame``]
+        - ``buy_volume``, ``sell_volume`` : float64, 0 for a side without a row. [as in ``frame``]
+        - ``delta`` : float64, positive if more was bought. [as in ``frame``]
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result. Or
-        if an eager frame has several ``amount_unit`` in one series, or candles of one side alone (``side="BUY"``); of a
+        If the interval is unknown, a time has no zone, amounts are not numbers, or ``by`` names ``side`` or a result.
+        Or if an eager frame has several amount units in one series, or only candles of one side (``side="BUY"``); in a
         lazy frame the results are null there.
 
     See Also
     --------
-    cvd : The same, cumulated.
-    imbalance : The same, as a share.
+    cvd : Delta, cumulated. imbalance : Delta as a share of the volume.
 
     Notes
     -----
-    Where an amount is null, not finite or below zero, a side is neither BUY nor SELL, or a candle is longer than
-    ``interval``, the results of that bucket are null, and no others. A row without a time lies in no bucket and is left
-    out. Sums do not depend on the order of the rows.
+    If an amount is null, not finite or below zero, if a side is neither BUY nor SELL, or if a candle is longer than
+    ``interval``, the results of that bucket alone are null. A row without a time lies in no bucket and is left out.
+    Sums do not depend on the order of the rows.
 
     References
     ----------
@@ -108,33 +107,33 @@ def imbalance(
     interval: str | timedelta | None = None,
     volume: str | None = None,
 ) -> IntoFrameT:
-    r"""Imbalance: delta as a share of what was traded.
+    r"""Imbalance: delta as a share of the volume.
 
     .. math:: i_t = \frac{V^\mathrm{buy}_t - V^\mathrm{sell}_t}{V^\mathrm{buy}_t + V^\mathrm{sell}_t}
 
     Parameters
     ----------
     frame, by, interval, volume
-        As of `delta`.
+        As in `delta`.
 
     Returns
     -------
-    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+    frame, one row per (by, timestamp), sorted by these, of the kind of ``frame``
         ``by``, ``timestamp`` (start of the interval), and
 
         - ``buy_volume``, ``sell_volume`` : float64. [as in ``frame``]
-        - ``imbalance`` : float64, −1 (all was sold) to 1 (all was bought), null where nothing was traded. [1]
+        - ``imbalance`` : float64, −1 (only sells) to 1 (only buys), null where nothing was traded. [1]
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        As of `delta`.
+        As in `delta`.
 
     Notes
     -----
-    What is null in `delta` is null here.
+    Results are null where those of `delta` are.
 
     References
     ----------
@@ -173,14 +172,14 @@ def liquidation_imbalance(
     ----------
     frame : frame, n rows, in any order
         Schema LIQUIDATION_AGG (``client.liquidations``): ``timestamp``, ``side`` of the position (BUY = longs were
-        liquidated), ``liquidations`` [coin, or USD if so asked]. Or single liquidations, with ``amount`` [coin]; of
-        recorded ones, whose side is that of the order, turn the side first.
+        liquidated), ``liquidations`` [coin; USD if fetched in USD]. Or single liquidations, with ``amount`` [coin].
+        Recorded ones may have the side of the order; swap BUY and SELL first.
     by : str or iterable of str, optional
-        The columns that tell one series from another; without it, the identity columns that there are, but for
-        ``side``. Null is a value.
+        Columns that tell one series from another; by default the identity columns of the frame except ``side``. Null
+        counts as a value.
     interval : str or timedelta, optional
-        Name, alias or length of an interval to sum over; buckets are aligned to the Unix epoch in UTC, weeks to Monday.
-        Without it each ``timestamp`` is one of its own.
+        Name, alias or length of the intervals to sum over; buckets are aligned to the Unix epoch in UTC, weeks to
+        Monday. By default each ``timestamp`` has a row of its own.
     liquidations : str, optional
         Column of the amounts; without it ``liquidations``, or else ``amount``.
     sampled : bool
@@ -188,28 +187,29 @@ def liquidation_imbalance(
 
     Returns
     -------
-    frame, one row per (by, timestamp) with a row of either side, sorted by them, of the kind of ``frame``
+    frame, one row per (by, timestamp) with a row of either side, sorted by these, of the kind of ``frame``
         ``by``, ``timestamp`` (start of the interval), and
 
-        - ``long_liquidations``, ``short_liquidations`` : float64; a side without a row has none. [as in ``frame``]
-        - ``liquidation_imbalance`` : float64, −1 (shorts alone) to 1 (longs alone), null where there are none. [1]
-        - ``is_lower_bound`` : bool, the argument ``sampled``: whether there were these at least.
+        - ``long_liquidations``, ``short_liquidations`` : float64, 0 for a side without a row. [as in ``frame``]
+        - ``liquidation_imbalance`` : float64, −1 (only shorts) to 1 (only longs), null where nothing was liquidated.
+          [1]
+        - ``is_lower_bound`` : bool, the argument ``sampled``: whether the true amount may be larger.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result. Or
-        if an eager frame has several ``amount_unit`` in one series; of a lazy frame the results are null there.
+        If the interval is unknown, a time has no zone, amounts are not numbers, or ``by`` names ``side`` or a result.
+        Or if an eager frame has several amount units in one series; in a lazy frame the results are null there.
 
     Notes
     -----
     Recorded feeds are sampled (many show the largest liquidation of a second and no other), so totals are lower bounds,
-    and the imbalance is that of what was shown. A frame of one side alone is a frame in which the other side was not
-    liquidated, so fetch both sides. A time without a row need not be one without liquidations.
+    and the imbalance is that of the liquidations shown. If the frame has only one side, the other counts as 0, so fetch
+    both sides. A time without a row may still have had liquidations.
 
-    Where an amount is null, not finite or below zero, or a side is neither BUY nor SELL, the results of that time are
+    If an amount is null, not finite or below zero, or if a side is neither BUY nor SELL, the results of that time are
     null. A row without a time is left out.
 
     References
@@ -255,7 +255,7 @@ def sides(
     candidates: Sequence[str] = VOLUMES,
     need_both: bool = True,
 ) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
-    """Return the table, one row per (by, timestamp) with the amounts of the sides BUY and SELL, and the names of by.
+    """Return the table, one row per (by, timestamp) with the amounts of BUY and of SELL, and the columns of ``by``.
 
     Both amounts are null where one is unknown.
 
@@ -264,9 +264,9 @@ def sides(
     frame : frame
         With ``timestamp``, and ``side`` with a column of amounts; or with both of ``names``.
     by : str or iterable of str, optional
-        The columns that tell one series from another; identity columns but for ``side``.
+        Columns that tell one series from another; by default the identity columns except ``side``.
     interval : str or timedelta, optional
-        Interval to sum over; without it, each time is one of its own.
+        Interval to sum over; by default each time has a row of its own.
     amount : str, optional
         Column of the amounts; without it the first of ``candidates`` that the frame has.
     results : sequence of str
@@ -276,7 +276,8 @@ def sides(
     candidates : sequence of str
         Usual names of the column of amounts.
     need_both : bool
-        Whether candles of one side alone are refused, or unknown in a lazy frame: they say nothing of the other side.
+        Whether candles of only one side are refused, or unknown in a lazy frame, because they do not tell the volume of
+        the other side.
     """
     table = OpenTable.of(frame)
     by_side = amount is not None or not set(names) <= set(table.names)
@@ -285,7 +286,7 @@ def sides(
         table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=amounts)
         side, value = nw.col("side").cast(nw.String), nw.col(amounts[0])
         is_known = side.is_in([str(known_side) for known_side in Side]) & usable(value)
-        # Each trade has one side, but candles of one side alone lack the other.
+        # Trades of one side mean that the other side traded 0. Candles of one side leave the other side unknown.
         if need_both and has_intervals(table, table.names):
             is_known = is_known & _has_both(table, side)
         bought, sold = (
@@ -297,10 +298,10 @@ def sides(
         table = OpenTable.of(table, times=["timestamp"], numbers=amounts)
         bought, sold = (nw.col(name) for name in names)
         is_known = usable(bought) & usable(sold)
-    keys = table.series(by, without=["side", "timestamp", *names, *results])
-    table = of_one(table, AMOUNT_UNIT, keys, amounts)
-    known = (nw.when(is_known).then(amount) for amount in (bought, sold))
-    table, rows = summed_by_bucket(table, keys, interval, dict(zip(names, known, strict=True)))
+    keys = table.series_columns(by, without=["side", "timestamp", *names, *results])
+    table = require_one_unit(table, AMOUNT_UNIT, keys, amounts)
+    known_amounts = (nw.when(is_known).then(amount) for amount in (bought, sold))
+    table, rows = summed_by_bucket(table, keys, interval, dict(zip(names, known_amounts, strict=True)))
     return table, rows, keys
 
 
@@ -310,36 +311,37 @@ def summed_by_bucket(
     interval: str | timedelta | None,
     amounts: Mapping[str, nw.Expr],
 ) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any]]:
-    """Return the sums of amounts, one row per keys and ``timestamp``, the start of the interval; and their table.
+    """Return the table of the results, and the sums of amounts, one row per keys and start of an interval.
 
     A sum is null where one of its amounts is.
     """
-    start, fits, labels = buckets(table, keys, interval)
+    start, is_within, interval_column = buckets(table, keys, interval)
     # Working names, because the frame may have a column with the name of a sum.
-    parts = {f"__of_{name}": nw.when(fits).then(amount) for name, amount in amounts.items()}
+    parts = {f"__of_{name}": nw.when(is_within).then(amount) for name, amount in amounts.items()}
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(**parts, __start=start)
     sums = (
         exact.in_parts(rows, *parts)
-        .group_by(*(name for name in keys if name not in labels), "__start")
+        .group_by(*(name for name in keys if name not in interval_column), "__start")
         .agg(exact.summed(*parts))
         .with_columns(
-            *(exact.total(part).alias(name) for part, name in zip(parts, amounts, strict=True)), **labels
+            *(exact.total(part).alias(name) for part, name in zip(parts, amounts, strict=True)),
+            **interval_column,
         )
         .select(*keys, nw.col("__start").alias("timestamp"), *amounts)
     )
-    return table.with_words(dict.fromkeys(labels)), sums
+    return table.with_text_columns(dict.fromkeys(interval_column)), sums
 
 
 def _has_both(table: OpenTable[Any], side: nw.Expr) -> nw.Expr:
-    """Return whether a frame has rows of both sides; raise QueryError if an eager one has rows of one alone."""
-    has = {str(known_side): (side == str(known_side)).any() for known_side in Side}
+    """Return whether a frame has rows of both sides; raise QueryError if an eager frame has rows of only one."""
+    presence = {str(known_side): (side == str(known_side)).any() for known_side in Side}
     if not table.is_eager:
-        return nw.all_horizontal(*has.values(), ignore_nulls=True)
-    (presence,) = table.rows.select(**has).collect().iter_rows(named=True)
-    if len(alone := [known_side for known_side, is_there in presence.items() if is_there]) == 1:
+        return nw.all_horizontal(*presence.values(), ignore_nulls=True)
+    (has_rows,) = table.rows.select(**presence).collect().iter_rows(named=True)
+    if len(present_sides := [known_side for known_side, has_row in has_rows.items() if has_row]) == 1:
         raise QueryError(
             "frame",
-            got=f"candles of side {alone[0]} alone",
+            got=f"candles of side {present_sides[0]} alone",
             expected="candles of both sides",
             hint="fetch them with by_side=True, without side",
         )
@@ -349,7 +351,7 @@ def _has_both(table: OpenTable[Any], side: nw.Expr) -> nw.Expr:
 def buckets(
     table: OpenTable[Any], keys: Sequence[str], interval: str | timedelta | None
 ) -> tuple[nw.Expr, nw.Expr, dict[str, nw.Expr]]:
-    """Return the start of each row's interval, whether the row fits into it, and the results' column ``interval``.
+    """Return the start of each row's interval, whether the row lies within it, and the result column ``interval``.
 
     Without ``interval`` each time is an interval of its own. Results have the column only if ``keys`` has it.
     """
@@ -357,10 +359,14 @@ def buckets(
     if interval is None:
         return time, nw.lit(value=True), {}
     length = interval_of(interval)
-    # A row that sums up a longer interval cannot be split. A trade sums up nothing.
+    # A candle that is longer than the interval cannot be split. A trade has no length.
     is_summed = has_intervals(table, table.names)
-    fits = length_of(nw.col("interval")) <= length.seconds * SECOND if is_summed else nw.lit(value=True)
-    return bucket_start(time, length), fits, {"interval": nw.lit(length.alias)} if "interval" in keys else {}
+    is_within = length_of(nw.col("interval")) <= length.seconds * SECOND if is_summed else nw.lit(value=True)
+    return (
+        bucket_start(time, length),
+        is_within,
+        {"interval": nw.lit(length.alias)} if "interval" in keys else {},
+    )
 
 
 def amount_of(table: OpenTable[Any], column: str | None, candidates: Sequence[str]) -> str:
@@ -370,7 +376,7 @@ def amount_of(table: OpenTable[Any], column: str | None, candidates: Sequence[st
 
 
 def has_intervals(table: OpenTable[Any], columns: Sequence[str]) -> bool:
-    """Return whether ``interval`` is among the columns and is the length of rows; trades, with an id, have none."""
+    """Return whether the column ``interval`` is the length of the rows; trades, which have an id, have no length."""
     return "interval" in columns and "id" not in table.names
 
 
@@ -380,6 +386,6 @@ def usable(value: nw.Expr) -> nw.Expr:
 
 
 def quotient(over: nw.Expr, under: nw.Expr) -> nw.Expr:
-    """Return a share, null where ``under`` is not above 0 or the share is not finite."""
+    """Return the quotient ``over / under``, null where ``under`` is not above 0 or the quotient is not finite."""
     share = nw.when(under > 0).then(over / under)
     return nw.when(share.is_finite()).then(share)

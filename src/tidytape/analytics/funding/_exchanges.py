@@ -1,4 +1,4 @@
-"""Funding rates of several exchanges against each other, and the pair of markets that pays best."""
+"""Differences of funding rates between markets, and the pair of markets that pays best."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import TWICE, Duration, across, finite, without_repeats
+from tidytape.analytics._series import IS_REPEATED, Duration, across, finite, without_repeats
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames._door import MARKET
@@ -23,12 +23,12 @@ from tidytape.times import DAY
 def spread(
     frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None, rate: str = "rate_close"
 ) -> IntoFrameT:
-    r"""Differences of the funding rates of all markets, every one against every other.
+    r"""Differences of funding rates between each two markets.
 
     .. math:: s_{ij} = f_i - f_j
 
-    A matrix in long form: pivot it on ``other_exchange`` for a wide one. It is antisymmetric, and its diagonal, zero,
-    is left out.
+    The result is a matrix in long form: pivot it on ``other_exchange`` for the wide form. The matrix is antisymmetric;
+    its diagonal, which is zero, is left out.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def spread(
 
     Returns
     -------
-    frame, one row per by, timestamp and ordered pair of markets, sorted so, of the kind of ``frame``
+    frame, one row per by, timestamp and ordered pair of markets, sorted by these, of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, ``other_exchange``, ``other_raw_symbol`` and ``spread`` :
         float64, above 0 if the first market's longs pay more [1 per funding interval], null if a rate is not
         finite, or if one of the markets appears twice.
@@ -70,15 +70,15 @@ def spread(
     [('A', 'B', 0.0002), ('B', 'A', -0.0002)]
     """
     table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=[rate])
-    series = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
+    series_columns = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
     rows = table.rows.with_columns(__rate=finite(rate))
     intervals = [OWN] if OWN in table.names else []
-    pairs = _pairs(rows, series, ["__rate", *intervals])
+    pairs = _pairs(rows, series_columns, ["__rate", *intervals])
     difference = nw.col("__rate") - nw.col("__other_rate")
     if intervals:
         difference = nw.when(nw.col(OWN) == nw.col(f"__other_{OWN}")).then(difference)
-    key = [*series, "timestamp", *MARKET, *_OTHER.values()]
-    return table.with_words({other: name for name, other in _OTHER.items()}).closed(
+    key = [*series_columns, "timestamp", *MARKET, *_OTHER.values()]
+    return table.with_text_columns({other: name for name, other in _OTHER.items()}).closed(
         pairs.select(*key, spread=difference), sort=key
     )
 
@@ -93,7 +93,7 @@ def carry(
     rate: str = "rate_close",
     funding_interval: Duration | None = None,
 ) -> IntoFrameT:
-    r"""Best pair of markets to be long on one and short on the other, if the rates stay as they are.
+    r"""The pair of markets that pays best if you are long on one, short on the other, and the rates do not change.
 
     .. math::
 
@@ -123,7 +123,7 @@ def carry(
 
     Returns
     -------
-    frame, one row per by and timestamp with two markets or more, sorted so, of the kind of ``frame``
+    frame, one row per by and timestamp with two markets or more, sorted by these, of the kind of ``frame``
         ``by``, ``timestamp``, ``long_exchange``, ``long_raw_symbol``, ``short_exchange``, ``short_raw_symbol``, and
 
         - ``gross`` : float64, funding of both legs over the holding. [1]
@@ -139,7 +139,8 @@ def carry(
         If a column is absent.
     QueryError
         If a cost is not a finite number, or the mapping is empty; if a duration is not valid; or if the funding
-        interval is stated nowhere, or twice. An exchange in the mapping that the frame lacks is no error.
+        interval is given neither by the argument nor by the column, or by both. The
+        mapping may have exchanges that the frame lacks.
 
     Warns
     -----
@@ -169,13 +170,13 @@ def carry(
     duration = arguments.duration("holding", holding)
     numbers = [rate, costs] if isinstance(costs, str) else [rate]
     table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=numbers)
-    series = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
+    series_columns = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
     ratio = float(duration) / own_interval(table, funding_interval)
     rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
     if table.is_eager and isinstance(costs, Mapping):
         _warn_of_unknown_names(table, costs)
     pairs = (
-        _pairs(rows, series, ["__earned", "__cost"])
+        _pairs(rows, series_columns, ["__earned", "__cost"])
         .with_columns(
             gross=nw.col("__other_earned") - nw.col("__earned"),
             costs=nw.col("__cost") + nw.col("__other_cost"),
@@ -184,12 +185,12 @@ def carry(
         .filter(~nw.col("carry").is_null())
         .with_columns(apr=nw.col("carry") * (365.0 * DAY / duration), __worse=-nw.col("carry"))
     )
-    keys, order = [*series, "timestamp"], ["__worse", *MARKET, *_OTHER.values()]
+    keys, order = [*series_columns, "timestamp"], ["__worse", *MARKET, *_OTHER.values()]
     results = dict(zip(_RESULTS, (*MARKET, *_OTHER.values(), "gross", "costs", "carry", "apr"), strict=True))
     best = pairs.group_by(*keys).agg(
         first(pairs, name, order).alias(result) for result, name in results.items()
     )
-    return table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET}).closed(
+    return table.with_text_columns({f"{leg}_{name}": name for leg in _LEGS for name in MARKET}).closed(
         best, sort=keys
     )
 
@@ -202,10 +203,10 @@ _RESULTS = (
 )
 
 
-def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
-    """Return one row per (series, timestamp) and ordered pair of markets; values of the second are ``__other_…``."""
-    key, is_single = [*series, "timestamp"], nw.col(TWICE) == 0
-    rows = without_repeats(rows.filter(~nw.col("timestamp").is_null()), series).select(
+def _pairs(rows: nw.LazyFrame[Any], series_columns: list[str], values: list[str]) -> nw.LazyFrame[Any]:
+    """Return one row per ordered pair of markets and time; values of the second market are ``__other_<name>``."""
+    key, is_single = [*series_columns, "timestamp"], nw.col(IS_REPEATED) == 0
+    rows = without_repeats(rows.filter(~nw.col("timestamp").is_null()), series_columns).select(
         *key, *MARKET, *(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
     )
     others = {name: f"__other_{name.removeprefix('__')}" for name in values}
@@ -218,20 +219,21 @@ def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.
 
 
 def _warn_of_unknown_names(table: OpenTable[Any], costs: Mapping[str, float]) -> None:
-    """Warn where a cost has no market and a market has no cost: one of the names may be misspelt."""
+    """Warn if a cost has no market and a market has no cost: one of the names may be misspelt."""
     exchanges = {
         str(name) for name in table.rows.select("exchange").unique().collect()["exchange"].drop_nulls()
     }
-    unknown, free = sorted(map(str, {*costs} - exchanges)), sorted(exchanges - {*costs})
-    if unknown and free:
+    unused, uncosted = sorted(map(str, {*costs} - exchanges)), sorted(exchanges - {*costs})
+    if unused and uncosted:
         message = (
-            f"costs: no market is of {', '.join(unknown)}, and there is no cost for {', '.join(free)}, whose markets "
-            "are in no pair; is a name misspelt?"
+            f"costs: no market is of {', '.join(unused)}, and there is no cost for {', '.join(uncosted)}, whose "
+            "markets are in no pair; is a name misspelt?"
         )
         warnings.warn(NoMatchWarning(message, keys=["exchange"]), stacklevel=3)
 
 
 def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:
+    """Return the cost of each row's market; null if the mapping lacks its exchange."""
     if isinstance(costs, str):
         return finite(costs)
     by_exchange = costs if isinstance(costs, Mapping) else {"all": costs}

@@ -1,4 +1,4 @@
-"""Funding rates over another interval and per year, and what futures pay over spot until they expire."""
+"""Funding rates over another interval and per year, and the premium of futures over spot until they expire."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tidytape.analytics._series import EXPIRES, Duration, ends, finite, is_day
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames._table import OpenTable
-from tidytape.frames._times import counted_beside, midnights
+from tidytape.frames._times import midnights, with_counted
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
 from tidytape.times import DAY, SECOND
 
 OWN = "funding_interval"
-"""The column that says which interval a rate is over. [ns]"""
+"""Column of the interval that a rate is paid for. [ns]"""
 
 
 _RATES = (
@@ -47,26 +47,27 @@ def normalized(
     frame : frame, n rows
         Schema ``FUNDING_RATE_AGG``, or any frame with rates. [1 per own funding interval]
     to : str or timedelta, > 0
-        The interval wanted, e.g. ``"1h"``.
+        The new interval, e.g. ``"1h"``.
     rates : str or iterable of str, optional
-        Columns of the rates. Those of ``FUNDING_RATE_AGG``, ``rate`` and ``predicted_rate`` that there are.
+        Columns of the rates. By default the frame's columns among those of ``FUNDING_RATE_AGG``, ``rate`` and
+        ``predicted_rate``.
     funding_interval : str or timedelta, > 0, optional
-        The interval that all the rates are over. Needed, and only allowed, if the frame has no column
+        The interval that all rates are paid for. Needed, and only allowed, if the frame has no column
         ``funding_interval``. [ns in the column]
 
     Returns
     -------
     frame, n rows, same order and kind as ``frame``
-        The rates over ``to``, null where the rate is not finite or its own interval is not known and positive;
-        ``funding_interval`` : int64, which is ``to`` [ns].
+        The rates over ``to``, null if the rate is not finite or its own interval is unknown or not positive;
+        ``funding_interval`` : int64, the interval ``to`` [ns].
 
     Raises
     ------
     MissingColumnError
         If a column of ``rates`` is absent.
     QueryError
-        If an interval is no positive duration, or the interval of the rates is not said, or said twice, or there is no
-        column of rates.
+        If an interval is not a positive duration, if the interval of the rates is given neither by the argument nor by
+        the column, or by both, or if the frame has no column of rates.
 
     References
     ----------
@@ -120,8 +121,8 @@ def annualized(
     rate : str
         Column of the rate. [1 per funding interval]
     funding_interval : str or timedelta, > 0, optional
-        T, that the rate is over. Needed, and only allowed, if the frame has no column ``funding_interval``.
-        [ns in the column]
+        T, the interval that the rate is paid for. Needed, and only allowed, if the frame has no column
+        ``funding_interval``. [ns in the column]
     days_per_year : float, > 0
         D. [d]
 
@@ -129,15 +130,16 @@ def annualized(
     -------
     frame, n rows, same order and kind as ``frame``
         Adds ``apr`` : float64, what a position of constant value pays in a year [1 per year]; and ``apy`` : float64,
-        what it pays if every payment is added to it [1 per year], null where the rate is -1 or below. Both null where
-        the rate is not finite or its interval is not known and positive.
+        what it pays if every payment is added to it [1 per year], null if the rate is -1 or below. Both are null if the
+        rate is not finite or its interval is unknown or not positive.
 
     Raises
     ------
     MissingColumnError
         If ``rate`` is absent.
     QueryError
-        If the interval of the rate is not said, or said twice, or a number is not positive.
+        If the interval of the rate is given neither by the argument nor by the column, or by both, or if a number is
+        not positive.
 
     References
     ----------
@@ -154,24 +156,24 @@ def annualized(
     table = OpenTable.of(frame, numbers=[rate])
     times = days * DAY / own_interval(table, funding_interval)
     value = finite(rate)
-    # log(1 + f) and exp(y) - 1 to the last digit: 1 + f drops digits of f, and the quotient makes up for them [1].
-    # [1] W. Kahan: HP-15C Advanced Functions Handbook, 1982, appendix.
-    one_more = value + 1.0
-    grown = nw.when(one_more > 0).then(one_more).log()
-    growth = nw.when(one_more != 1.0).then(grown * value / (one_more - 1.0)).otherwise(value) * times
+    # Compute log(1 + f) and exp(y) - 1 to the last digit: 1 + f drops digits of f, and the quotient makes up for them
+    # [1]. [1] W. Kahan: HP-15C Advanced Functions Handbook, 1982, appendix.
+    base = value + 1.0
+    log_factor = nw.when(base > 0).then(base).log()
+    growth = nw.when(base != 1.0).then(log_factor * value / (base - 1.0)).otherwise(value) * times
     factor = growth.exp()
-    small = nw.when(factor != 1.0).then((factor - 1.0) * growth / factor.log()).otherwise(growth)
-    apy = nw.when(growth.abs() < 1.0).then(small).otherwise(factor - 1.0)
+    apy_of_small = nw.when(factor != 1.0).then((factor - 1.0) * growth / factor.log()).otherwise(growth)
+    apy = nw.when(growth.abs() < 1.0).then(apy_of_small).otherwise(factor - 1.0)
     return table.closed(table.rows.with_columns(apr=value * times, apy=apy), like_rows=True)
 
 
 def own_interval(table: OpenTable[Any], funding_interval: Duration | None) -> Any:
-    """Return the interval that rates are over, as the argument says or as an expression of the frame's column. [ns]
+    """Return the interval that rates are paid for: the argument, or an expression of the frame's column. [ns]
 
     Raises
     ------
     QueryError
-        If neither the argument nor the column says it, or both do.
+        If neither the argument nor the column gives the interval, or both do.
     """
     has_column = OWN in table.names
     if has_column and funding_interval is not None:
@@ -205,20 +207,20 @@ def basis(
 
     .. math:: b = (F - S) / S, \qquad b_\mathrm{year} = b \cdot 365 / d
 
-    with d days from the prices to the expiry.
+    with d days from the time of the prices to the expiry.
 
     Parameters
     ----------
     frame : frame, n rows
-        Both prices of the same moment beside each other: join one to the other first.
+        Each row has both prices at one time: join the two frames first.
     future, spot : str
         Columns of F and S. [quote per coin]
     expiry : str or time, optional
-        The column that holds when the future expires, or the time itself; what is a date is 08:00 UTC of it. A
-        perpetual has none, and its basis no year.
+        Column of the expiry of the future, or the time itself; a date means 08:00 UTC of that day. Leave it out for a
+        perpetual, whose basis has no yearly value.
     interval : str or timedelta, > 0, optional
-        Length of the candles whose closes the prices are: they are of its end. Only allowed if the frame has no column
-        ``interval``, which says it; without either the prices are of ``timestamp`` itself.
+        Length of the candles, if the prices are closes of candles: closes are prices of the end of the interval. Only
+        allowed if the frame has no column ``interval``. Without either, the prices are of ``timestamp``.
 
     Returns
     -------
@@ -232,7 +234,7 @@ def basis(
     MissingColumnError
         If a column is absent.
     QueryError
-        If prices are no numbers, or a time has no zone, or a duration is none.
+        If prices are not numbers, or a time has no zone, or a duration is invalid.
 
     References
     ----------
@@ -274,16 +276,16 @@ def cash_and_carry(
     Parameters
     ----------
     frame : frame, n rows
-        Both prices of the same moment beside each other: join one to the other first.
+        Each row has both prices at one time: join the two frames first.
     expiry : str or time
-        The column that holds when the future expires, or the time itself; what is a date is 08:00 UTC of it.
+        Column of the expiry of the future, or the time itself; a date means 08:00 UTC of that day.
     future, spot : str
         Columns of F and S. [quote per coin]
     costs : float, >= 0
-        k, of all that is traded, in and out, as a share of S. [1]
+        k, the costs of all trades, to open and to close, as a share of S. [1]
     financing : float
-        r, that the money for the spot costs; of the reverse, that its proceeds earn, minus what the borrowed coin
-        costs. Simple. [1 per year]
+        r, the interest on the money that buys spot; of the reverse trade, the interest that the proceeds earn, minus
+        the cost of borrowing the coin. Simple. [1 per year]
     interval : str or timedelta, > 0, optional
         As in `basis`.
 
@@ -292,17 +294,17 @@ def cash_and_carry(
     frame, n rows, same order and kind as ``frame``
         Adds what `basis` does, ``costs`` [1], ``financing`` [1 per year], and
 
-        - ``carry`` : float64, earned by the better of the two trades after costs and financing, per value of spot; null
-          where ``basis_annualized`` is. [1]
+        - ``carry`` : float64, the return of the better trade after costs and financing, as a share of the value of
+          spot; null where ``basis_annualized`` is. [1]
         - ``carry_annualized`` : float64, the same per year of 365 days, simple. [1 per year]
-        - ``trade`` : ``cash_and_carry`` or ``reverse``, which is the better; ``none`` if neither earns anything.
+        - ``trade`` : the better trade, ``cash_and_carry`` or ``reverse``; ``none`` if neither has a positive return.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If prices or an argument are no numbers, costs are below 0, a time has no zone, or a duration is none.
+        If prices or an argument are not numbers, costs are below 0, a time has no zone, or a duration is invalid.
 
     References
     ----------
@@ -323,16 +325,16 @@ def cash_and_carry(
     if expiry is None:
         raise QueryError("expiry", got=None, expected="a time, or the column that holds it")
     table, rows = _priced(frame, future, spot, expiry, interval)
-    over = nw.col("basis") - nw.col("days") * (financing / 365.0)
-    # Costs are paid either way; the basis less financing decides which way.
-    carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - costs)
-    way = nw.when(over > 0).then(nw.lit("cash_and_carry")).otherwise(nw.lit("reverse"))
+    excess = nw.col("basis") - nw.col("days") * (financing / 365.0)
+    # Both trades pay the same costs; the sign of the basis minus financing decides which trade is better.
+    carry = nw.when(~nw.col("basis_annualized").is_null()).then(excess.abs() - costs)
+    better_trade = nw.when(excess > 0).then(nw.lit("cash_and_carry")).otherwise(nw.lit("reverse"))
     rows = rows.with_columns(
         costs=nw.lit(costs),
         financing=nw.lit(financing),
         carry=carry,
         carry_annualized=carry * 365.0 / nw.col("days"),
-        trade=nw.when(carry > 0).then(way).otherwise(nw.when(carry <= 0).then(nw.lit("none"))),
+        trade=nw.when(carry > 0).then(better_trade).otherwise(nw.when(carry <= 0).then(nw.lit("none"))),
     )
     return table.closed(rows, like_rows=True)
 
@@ -346,24 +348,26 @@ def _priced(
     column = expiry if isinstance(expiry, str) and expiry in names else None
     table = OpenTable.of(table, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
     rows = table.rows
-    dear = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
+    basis_share = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
     if expiry is None:
-        return table, rows.with_columns(basis=dear)
+        return table, rows.with_columns(basis=basis_share)
     if column and schema[column] == nw.Date:
         rows = midnights(rows.with_columns(__expiry=nw.col(column)), "__expiry").with_columns(
             nw.col("__expiry") + EXPIRES
         )
-    elif column:  # in another column: an expiry that int64 does not reach comes back as it is
-        rows = counted_beside(rows, column, "__expiry")
-    at: Any = nw.col("__expiry") if column else _moment(expiry, names)
-    days = (at - ends(table, interval)).cast(nw.Float64()) / float(DAY)
+    elif (
+        column
+    ):  # a column of its own: the caller's expiry stays unchanged, even if it does not fit into int64
+        rows = with_counted(rows, column, "__expiry")
+    expiry_time: Any = nw.col("__expiry") if column else _moment(expiry, names)
+    days = (expiry_time - ends(table, interval)).cast(nw.Float64()) / float(DAY)
     days_left = nw.when(days > 0).then(days)
-    rows = rows.with_columns(basis=dear, days=days, basis_annualized=dear * 365.0 / days_left)
+    rows = rows.with_columns(basis=basis_share, days=days, basis_annualized=basis_share * 365.0 / days_left)
     return table, rows.drop("__expiry", strict=False)
 
 
 def _moment(expiry: TimeLike, names: list[str]) -> int:
-    if isinstance(expiry, str) and expiry.isidentifier():  # no time looks like that
+    if isinstance(expiry, str) and expiry.isidentifier():  # a time is never an identifier
         raise MissingColumnError([expiry], available=names)
     start = epoch_seconds(expiry, parameter="expiry") * SECOND
     return start + EXPIRES if is_day(expiry) else start

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
+from tidytape.analytics._series import IS_REPEATED, Duration, finite, length, repeated
 from tidytape.analytics.funding._changes import warn_if_settled_between
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
@@ -46,53 +46,51 @@ def accrued(
     Parameters
     ----------
     frame : frame, n rows, key (by, timestamp), any order
-        Points of a rate with ``timestamp``. The rate of the row that starts with a settlement is the one that settled;
-        rows between two settlements tell it again and are not counted.
+        Points of a rate with ``timestamp``. The row that starts with a settlement has the settled rate; rows between
+        two settlements repeat it and are not counted.
     settled_every : str or timedelta, or "row"
-        Time between settlements of the market, e.g. ``"8h"``: rows whose ``timestamp`` is a settlement's are counted,
-        the others dropped. It differs between markets, and the frame does not say it; see Notes. ``"row"``: each row
-        *is* a settlement, and its rate is paid as it stands, whatever interval it is said to be over; right for a
-        history of settlements, wrong for points of a fixed interval.
+        Time between settlements of the market, e.g. ``"8h"``: only rows with the ``timestamp`` of a settlement count.
+        It differs between markets, and the frame does not contain it; see Notes. ``"row"``: each row *is* a settlement,
+        and its rate is paid unscaled. That is right for a history of settlements, but wrong for points of a fixed
+        interval.
     anchor : time
-        A time at which there is a settlement; the others are whole multiples of ``settled_every`` from it.
+        The time of a settlement; the others are whole multiples of ``settled_every`` away.
     by : str or iterable of str, optional
-        Columns that tell one series from another; the identity columns there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
     rate : str
         Column of the settled rate. [1 per funding interval]
     position : float or str
-        Q, above 0 if long, below if short: a number, or the column of what was held when it settled. [USD, or coin if
-        there is a ``price``]
+        Q, above 0 if long, below 0 if short: a number, or the column of the position at each settlement. [USD; coin if
+        ``price`` is given]
     price : str, optional
-        Column of P, the price that the position is valued at when it settles. [quote per coin] 1 without it.
+        Column of P, the price of the position at the settlement; by default P is 1. [quote per coin]
     funding_interval : str or timedelta, > 0, optional
-        The interval that the rates are over. Needed, and only allowed, if the frame has no column
+        The interval that the rates are paid for. Needed, and only allowed, if the frame has no column
         ``funding_interval`` [ns in the column]; not with ``"row"``.
     interval : str or timedelta, > 0, optional
         Length of the rows' intervals, at most ``settled_every``: a longer row ends with another settlement's rate. Only
-        allowed if the frame has no column ``interval``, which says it; without either a row is of its ``timestamp``
-        itself. Of no matter with ``"row"``.
+        allowed if the frame has no column ``interval``. Without either, rows have no length. ``"row"`` ignores it.
 
     Returns
     -------
     frame, one row per settlement, sorted by (by, timestamp), of the kind of ``frame``
         The frame's columns, and
 
-        - ``payment`` : float64, received at this settlement; below 0, paid. Null where rate, position or price is not
-          finite or the row is there twice, and of rows whose column ``interval`` is longer than ``settled_every`` or
-          names no interval. [as ``position`` times ``price``]
-        - ``accrued`` : float64, sum of the payments so far; null from the first settlement on whose payment is not
-          known. [the same]
-        - ``missed`` : int64, settlements of the series so far whose payment is not known, because the row is absent or
-          the payment null; those within a row longer than ``settled_every`` are among them.
-        - ``coverage`` : float64, share of the settlements so far whose payment is known. [1]
+        - ``payment`` : float64, received at this settlement; paid if below 0. Null if rate, position or price is not
+          finite, if the row appears twice, or if its ``interval`` is longer than ``settled_every`` or not the name of
+          an interval. [as ``position`` times ``price``]
+        - ``accrued`` : float64, sum of the payments so far; null from the first unknown payment on. [the same]
+        - ``missed`` : int64, how many settlements of the series so far have an unknown payment, because the row is
+          absent or the payment null; settlements within a row longer than ``settled_every`` count too.
+        - ``coverage`` : float64, share of the settlements so far with a known payment. [1]
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If a duration or a number is none, the interval of the rates is not said, or said twice, or that of the rows is
-        said twice or longer than ``settled_every``.
+        If a duration or a number is invalid; if the interval of the rates is given neither by the argument nor by the
+        column, or by both; or if the interval of the rows is given by both, or is longer than ``settled_every``.
 
     Warns
     -----
@@ -128,10 +126,10 @@ def accrued(
     factors = [position] if price is None else [position, price]
     columns = [rate, *(factor for factor in factors if factor is price or isinstance(factor, str))]
     table = OpenTable.of(frame, times=["timestamp"], numbers=columns)
-    series = table.series(by, without=["timestamp", *_PAID, *columns])
-    is_within, after = _lengths(table, interval, every)
+    series_columns = table.series_columns(by, without=["timestamp", *_PAID, *columns])
+    is_within, more_settlements = _lengths(table, interval, every)
     if every is not None and table.is_eager:
-        warn_if_settled_between(table, series, rate, settled_every, anchor=anchor, interval=interval)
+        warn_if_settled_between(table, series_columns, rate, settled_every, anchor=anchor, interval=interval)
     paid = finite(rate)
     if every is not None:
         paid = paid * (float(every) / own_interval(table, funding_interval))
@@ -142,30 +140,30 @@ def accrued(
     for factor in factors:
         paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
     rows = (
-        repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
-        .with_columns(payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0))
+        repeated(_settled(table.rows, every, anchor), [*series_columns, "timestamp"])
+        .with_columns(payment=nw.when(is_within, nw.col(IS_REPEATED) == 0).then(paid * -1.0))
         .with_columns(
             __payment=nw.col("payment").fill_null(0.0),
             __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
             __due=nw.lit(1),
-            __first=within(nw.col("timestamp").min(), series),
+            __first=within(nw.col("timestamp").min(), series_columns),
         )
     )
     rows = rows.with_columns(
-        nw.col("__payment", "__known", "__due").cum_sum().over(*series, order_by="timestamp")
+        nw.col("__payment", "__known", "__due").cum_sum().over(*series_columns, order_by="timestamp")
     )
     due = nw.col("__due")
     if every is not None:
         # Spark divides integers as floats. The quotient is a whole number, so rounding it is exact.
         steps = (nw.col("timestamp") - nw.col("__first")).cast(nw.Float64()) / float(every)
-        due = (steps + 1.5).floor().cast(nw.Int64()) + after
+        due = (steps + 1.5).floor().cast(nw.Int64()) + more_settlements
     missed = (due - nw.col("__known")).cast(nw.Int64())
     result = rows.with_columns(
         accrued=nw.when(missed == 0).then(nw.col("__payment")),
         missed=missed,
         coverage=nw.col("__known").cast(nw.Float64()) / due.cast(nw.Float64()),
     ).select(*dict.fromkeys([*table.names, *_PAID]))
-    return table.closed(result, sort=[*series, "timestamp"])
+    return table.closed(result, sort=[*series_columns, "timestamp"])
 
 
 def predicted_error(
@@ -184,8 +182,8 @@ def predicted_error(
 
     .. math:: e_k = \hat f_{k-1} - f_k
 
-    with the predicted rate at the close of the interval before the settlement. That close was known when the settlement
-    came; the prediction in the settlement's own row came after it and is of the next one.
+    with the predicted rate at the close of the interval before the settlement, which was known when the settlement
+    came. The prediction in the settlement's own row came later and is for the next settlement.
 
     Parameters
     ----------
@@ -193,16 +191,17 @@ def predicted_error(
         Schema ``FUNDING_RATE_AGG``: ``timestamp``, start of the interval, a rate and a predicted rate, both over the
         same funding interval.
     settled_every : str or timedelta, or "row"
-        Time between settlements of the market, e.g. ``"8h"``. ``"row"``: one at the start of each row's interval.
+        Time between settlements of the market, e.g. ``"8h"``. ``"row"``: a settlement at the start of each row's
+        interval.
     anchor : time
-        A time at which there is a settlement; the others are whole multiples of ``settled_every`` from it.
+        The time of a settlement; the others are whole multiples of ``settled_every`` away.
     interval : str or timedelta, > 0, optional
         Length of the rows' intervals. Needed, and only allowed, if the frame has no column ``interval``.
     lead : str or timedelta, > 0, optional
-        How long before the settlement the prediction must have been known, at least, e.g. ``"1h"``; none unless given.
-        Predictions are known where intervals end: of rows of an hour, ``"30m"`` is an hour.
+        The least time between the prediction and the settlement, e.g. ``"1h"``; by default 0. Predictions are known at
+        ends of intervals, so ``"30m"`` means an hour if rows are hours.
     by : str or iterable of str, optional
-        Columns that tell one series from another; the identity columns there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
     rate, predicted : str
         Columns of the rate and the predicted rate. [1 per funding interval]
 
@@ -211,14 +210,12 @@ def predicted_error(
     frame, one row per settlement, sorted by (by, timestamp), of the kind of ``frame``
         ``by``, ``timestamp`` of the settlement, and
 
-        - ``known_at`` : when the error was known, which is when it settled: ``timestamp``. So `tidytape.analytics.pit`
-          takes it.
+        - ``known_at`` : when the error was known: at the settlement, ``timestamp``. `tidytape.analytics.pit` uses it.
         - ``predicted_known_at`` : when the prediction was known, ``timestamp`` minus ``lead`` in whole intervals.
-        - ``predicted`` : float64, null unless there is one row, and no more, whose interval ended at
-          ``predicted_known_at``.
-        - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row is there twice,
-          longer than ``settled_every``, or its column ``interval`` names no interval: it ends with another
-          settlement's rate.
+        - ``predicted`` : float64, null unless exactly one row has an interval that ended at ``predicted_known_at``.
+        - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row appears twice, or
+          if it is longer than ``settled_every`` or of unknown length, because it may then end with another settlement's
+          rate.
         - ``error`` : float64, predicted minus settled. [1 per funding interval]
 
     Raises
@@ -226,8 +223,8 @@ def predicted_error(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a duration is none, or the length of the rows' intervals is not said, said twice, or longer than
-        ``settled_every``.
+        If a duration is invalid; or if the interval of the rows is given neither by the argument nor by the column, or
+        by both, or is longer than ``settled_every``.
 
     References
     ----------
@@ -249,38 +246,39 @@ def predicted_error(
     [None, 5e-05, -0.0001]
     """
     table = OpenTable.of(frame, times=["timestamp"], numbers=[rate, predicted])
-    series = table.series(by, without=["timestamp", *_ERRORS, rate, predicted])
-    ahead = 0 if lead is None else arguments.duration("lead", lead)
+    series_columns = table.series_columns(by, without=["timestamp", *_ERRORS, rate, predicted])
+    lead_time = 0 if lead is None else arguments.duration("lead", lead)
     every = _pause(settled_every)
-    after = length(table, interval)
+    row_length = length(table, interval)
     is_within, _ = _lengths(table, interval, every)
-    key = [*series, "timestamp"]
+    key = [*series_columns, "timestamp"]
     settled = repeated(_settled(table.rows, every, anchor), key).unique(subset=key, keep="any")
-    # A join on the time at which the prediction was known, not a shift: a gap gives null, not an older prediction.
-    before: Any = nw.lit(ahead, nw.Int64)
-    if ahead:
-        latest = nw.lit(ahead - 1, nw.Int64) + after
-        before = nw.coalesce(latest - latest % after, before)
+    # Join on the time at which the prediction was known instead of shifting rows: then a gap gives null, not an older
+    # prediction.
+    prediction_lead: Any = nw.lit(lead_time, nw.Int64)
+    if lead_time:
+        latest = nw.lit(lead_time - 1, nw.Int64) + row_length
+        prediction_lead = nw.coalesce(latest - latest % row_length, prediction_lead)
     forecasts = (
         table.rows.select(
-            *series,
-            (nw.col("timestamp") + after).alias("__predicted_at"),
+            *series_columns,
+            (nw.col("timestamp") + row_length).alias("__predicted_at"),
             finite(predicted).alias("__predicted"),
         )
         .filter(~nw.col("__predicted_at").is_null())
-        .group_by(*series, "__predicted_at")
+        .group_by(*series_columns, "__predicted_at")
         .agg(nw.col("__predicted").max(), nw.len().alias("__forecasts"))
     )
-    settled = settled.with_columns(__predicted_at=nw.col("timestamp") - before)
+    settled = settled.with_columns(__predicted_at=nw.col("timestamp") - prediction_lead)
     result = (
-        joined(settled, forecasts, on=[*series, "__predicted_at"])
+        joined(settled, forecasts, on=[*series_columns, "__predicted_at"])
         .select(
-            *series,
+            *series_columns,
             "timestamp",
             known_at=nw.col("timestamp"),
             predicted_known_at=nw.col("__predicted_at"),
             predicted=nw.when(nw.col("__forecasts") == 1).then(nw.col("__predicted")),
-            settled=nw.when(is_within, nw.col(TWICE) == 0).then(finite(rate)),
+            settled=nw.when(is_within, nw.col(IS_REPEATED) == 0).then(finite(rate)),
         )
         .with_columns(error=nw.col("predicted") - nw.col("settled"))
     )
@@ -290,7 +288,7 @@ def predicted_error(
 
 
 def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:
-    """Return whether a row is no longer than the time between settlements, and how many more settlements it contains.
+    """Return whether a row is no longer than ``every``, and how many settlements it contains after its start.
 
     Raises
     ------
@@ -300,20 +298,22 @@ def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None
     any_length = nw.lit(value=True), nw.lit(0)
     if interval is None and "interval" not in table.names:
         return any_length
-    known = length(table, interval)
+    row_length = length(table, interval)
     if every is None:
         return any_length
     if interval is not None:
-        if known > every:
+        if row_length > every:
             raise QueryError(
                 "interval",
                 got=interval,
                 expected="rows no longer than settled_every: they do not tell every settlement",
             )
         return any_length
-    known = length_of(nw.col("interval"))
-    more = ((known - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())
-    return (known > 0) & (known <= every), nw.when(known > every).then(more).otherwise(nw.lit(0))
+    row_length = length_of(nw.col("interval"))
+    settlements_inside = ((row_length - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())
+    return (row_length > 0) & (row_length <= every), nw.when(row_length > every).then(
+        settlements_inside
+    ).otherwise(nw.lit(0))
 
 
 def _pause(settled_every: Duration) -> int | None:

@@ -1,15 +1,16 @@
 """Option chains and the service's summaries: smiles, term structures and realised volatility.
 
 A chain is a frame of one row per series, time, expiry, strike and option type, such as the lake's ``option_quotes``.
-Volatilities are in percent, time is counted ACT/365, and an expiry is a time, or a date, which is 08:00 UTC of it.
+Volatilities are in percent, time is counted ACT/365, and an expiry is a time, or a date, which means 08:00 UTC of that
+day.
 
 From a chain:
 
 - `forward` : the forward price of each expiry, as quoted or by put-call parity.
 - `atm_volatility` : the volatility at the money of each expiry.
 - `black76_price` : Black's price of each option, in coin or in the quote.
-- `implied_volatility` : the volatility that each price implies, or why there is none.
-- `delta_points` : the volatility at the money and at chosen deltas of each expiry.
+- `implied_volatility` : the volatility that each price implies, or the reason why none does.
+- `delta_points` : the volatility of each expiry at the money and at chosen deltas.
 
 - `svi` : a curve of five parameters for each smile.
 
@@ -21,20 +22,20 @@ From such curves:
 From points of smiles:
 
 - `risk_reversal`, `butterfly` : slope and curvature of the smile.
-- `constant_maturity` : the points between expiries.
+- `constant_maturity` : the points at maturities between expiries.
 - `term_structure` : volatility or skew by days to expiry.
 
 From a term structure:
 
-- `slope` : the long end minus the short end; contango or backwardation.
+- `slope` : the value at the long maturity minus that at the short one; contango or backwardation.
 - `forward_volatility` : volatility between maturities, and calendar arbitrage.
 
 From the service's summaries, and from candles:
 
-- `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and the long end minus the short end.
-- `z_score`, `percentile` : how a value compares with those before it.
-- `realized_volatility` : volatility of the last candles.
-- `volatility_risk_premium` : implied volatility minus what was realised by then.
+- `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and its slope.
+- `z_score`, `percentile` : a value compared with the values before it.
+- `realized_volatility` : volatility over the last candles.
+- `volatility_risk_premium` : implied volatility minus the realised volatility known at the time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 r"""Black's price of an option on a forward, and the volatility that a price implies.
 
-By put-call parity an option has the time value of the out-of-the-money option of its strike. In terms of
-:math:`x = -|\ln(F/K)|` and the total deviation :math:`s = \sigma \sqrt{T}`, with :math:`h = x/s` and :math:`t = s/2`,
+By put-call parity, an option has the same time value as the out-of-the-money option of its strike. With :math:`x =
+-|\ln(F/K)|` and the total deviation :math:`s = \sigma \sqrt{T}`, with :math:`h = x/s` and :math:`t = s/2`,
 
 .. math:: b(x, s) = e^{x/2} \Phi(h + t) - e^{-x/2} \Phi(h - t)
 
 is that value divided by :math:`\sqrt{FK}` [1]_. In the wings the two terms nearly cancel, so this formula would lose
-all digits. `_log_value` computes the logarithm of b from scaled functions instead.
+all digits. So `_log_value` computes the logarithm of b from scaled functions.
 
 References
 ----------
@@ -40,17 +40,17 @@ from tidytape.times import YEAR
 _ROOT_2_PI: Final = float(np.sqrt(2 * np.pi))
 _EPSILON: Final = float(np.finfo(float).eps)
 _SHORT: Final = 1e-3
-"""Where half the deviation is below this, a series is more accurate than the difference. [1]"""
+"""If half the deviation is below this, a power series is more accurate than the difference of two functions. [1]"""
 
 _LEAST: Final = 1e-290
 """The smallest volatility to compute with. [%]"""
 
 _DETERMINED: Final = 1e-8
-"""A volatility is ``imprecise`` if its relative error may be larger than this. [1]"""
+"""A volatility whose relative error may be larger has the status ``imprecise``. [1]"""
 
 
 def implied_deviation(x: Floats, share: Floats) -> Floats:
-    r"""Total deviation that gives an out-of-the-money option the given time value.
+    r"""Return the total deviation that gives an out-of-the-money option the given time value.
 
     Parameters
     ----------
@@ -65,30 +65,30 @@ def implied_deviation(x: Floats, share: Floats) -> Floats:
         :math:`\sigma \sqrt{T}`, NaN where the root search does not converge. [1]
     """
     deviation = np.full(x.shape, np.nan)
-    for part, ends, logarithm, target in (
-        (share <= 0.5, _ends_low, _log_value, 0.5 * x + np.log(share)),
-        (share > 0.5, _ends_high, _log_complement, 0.5 * x + np.log1p(-share)),
+    for is_part, bounds, logarithm, target in (
+        (share <= 0.5, _bounds_low, _log_value, 0.5 * x + np.log(share)),
+        (share > 0.5, _bounds_high, _log_complement, 0.5 * x + np.log1p(-share)),
     ):
-        if part.any():
-            low, high = ends(x[part], share[part])
+        if is_part.any():
+            low, high = bounds(x[is_part], share[is_part])
             # The search is over ln(s), because ln(b) is nearly linear in it.
             root: Any = elementwise.find_root(
                 lambda u, x, target, logarithm=logarithm: logarithm(x, np.exp(u)) - target,
                 (np.log(low), np.log(high)),
-                args=(x[part], target[part]),
+                args=(x[is_part], target[is_part]),
                 tolerances={"xatol": 2 * _EPSILON, "xrtol": 2 * _EPSILON, "fatol": 0.0, "frtol": 0.0},
                 maxiter=200,
             )
-            deviation[part] = np.where(root.success, np.exp(root.x), np.nan)
+            deviation[is_part] = np.where(root.success, np.exp(root.x), np.nan)
     return deviation
 
 
-def _ends_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
-    r"""Lower and upper bound of the deviation, for a time value of at most half its maximum.
+def _bounds_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
+    r"""Return bounds of the deviation, lower and upper, for a time value of at most half its maximum.
 
-    The lower bound follows from :math:`b \le s / \sqrt{2\pi}`, and from :math:`b \le e^{-h^2/2}/2` where
-    :math:`t \le |h|`. The upper one: at :math:`s = \sqrt{2|x|} + c` the value falls short of its maximum by a share of
-    at most :math:`2 \Phi(-c/2)`.
+    The lower bound follows from :math:`b \le s / \sqrt{2\pi}`, and from :math:`b \le e^{-h^2/2}/2` where :math:`t \le
+    |h|`. The upper bound follows because at :math:`s = \sqrt{2|x|} + c` the value falls short of its maximum by a share
+    of at most :math:`2 \Phi(-c/2)`.
     """
     logarithm, turn = 0.5 * x + np.log(share), np.sqrt(-2 * x)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -96,25 +96,27 @@ def _ends_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
     return 0.99 * np.fmax(_ROOT_2_PI * np.exp(logarithm), wing), turn + 2.0
 
 
-def _ends_high(x: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Lower and upper bound of the deviation, for a time value above half its maximum, by the same inequalities."""
+def _bounds_high(x: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """Return bounds of the deviation, lower and upper, for a time value above half its maximum; as in `_bounds_low`."""
     return 0.99 * (_ROOT_2_PI * share * np.exp(0.5 * x)), np.sqrt(-2 * x) - 2 * ndtri((1 - share) / 2) + 0.1
 
 
 def _log_value(x: Floats, s: Floats) -> Floats:
     """Return ln b(x, s)."""
     h, t = x / s, s / 2
-    near = h + t <= 1
+    is_far_from_maximum = h + t <= 1
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         scaled = np.where(
             t < _SHORT, _series(h, t), erfcx(-(h + t) / np.sqrt(2)) - erfcx(-(h - t) / np.sqrt(2))
         )
         value = np.log(scaled / 2) - 0.5 * (h * h + t * t)
-        return np.where(near, value, 0.5 * x + np.log1p(-np.exp(_log_complement(x, s) - 0.5 * x)))
+        return np.where(
+            is_far_from_maximum, value, 0.5 * x + np.log1p(-np.exp(_log_complement(x, s) - 0.5 * x))
+        )
 
 
 def _series(h: Floats, t: Floats) -> Floats:
-    """Return erfcx(-(h + t)/√2) - erfcx(-(h - t)/√2) by its series in t, up to the third power."""
+    """Return erfcx(-(h + t)/√2) - erfcx(-(h - t)/√2) from its power series in t, up to the third power."""
     value = erfcx(-h / np.sqrt(2))
     first = h * value + np.sqrt(2 / np.pi)
     third = 2 * first + h * (value + h * first)
@@ -125,8 +127,8 @@ def _series(h: Floats, t: Floats) -> Floats:
 def _log_complement(x: Floats, s: Floats) -> Floats:
     """Return ln(e^(x/2) - b(x, s)); e^(x/2) is the limit of b for large s, and its maximum."""
     h, t = x / s, s / 2
-    missing: Floats = np.logaddexp(0.5 * x + log_ndtr(-h - t), -0.5 * x + log_ndtr(h - t))
-    return missing
+    complement: Floats = np.logaddexp(0.5 * x + log_ndtr(-h - t), -0.5 * x + log_ndtr(h - t))
+    return complement
 
 
 def black76_price(
@@ -139,36 +141,36 @@ def black76_price(
         C = F N(d_1) - K N(d_2), \qquad P = K N(-d_2) - F N(-d_1), \qquad
         d_{1,2} = \frac{\ln(F/K) \pm \sigma^2 T / 2}{\sigma \sqrt{T}}
 
-    neither discounted; the inverse option, whose premium is paid in coin, costs C/F or P/F.
+    without discounting. An inverse option, whose premium is paid in coin, costs C/F or P/F.
 
     Parameters
     ----------
     chain : frame, n rows, any key and order
         Uses ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin], and
-        a column of volatilities. An ``expiry`` that is a date is 08:00 UTC of it.
+        a column of volatilities. An ``expiry`` that is a date means 08:00 UTC of that day.
     volatility : str
         Column of volatilities. [%]
     premium : {"coin", "quote"}
-        What prices are in.
+        The unit of prices.
 
     Returns
     -------
     frame, n rows, same key, order and kind as ``chain``
-        Adds ``black76_price`` : float64, null where a number is missing or not positive and finite, no time is left,
-        or it is neither call nor put. Of a volatility beyond any market it is the limit: F of a call and K of a put;
-        of one next to nothing what the option is worth at once. Within 1e-15 of the larger of F and K, so in the far
-        wings few of its digits count. [coin or quote, as ``premium`` says]
+        Adds ``black76_price`` : float64, null if a number is missing, not finite or not positive, if no time is left,
+        or if the option is neither call nor put. An extremely high volatility gives the limit, F for a call and K for a
+        put; a volatility close to zero gives the intrinsic value. The error is at most 1e-15 of the larger of F and K,
+        so in the far wings few digits are right. [coin or quote, as ``premium`` says]
 
     Raises
     ------
     MissingColumnError
         If ``chain`` lacks a column.
     QueryError
-        If ``premium`` is unknown, a column holds something else, or ``chain`` is no frame.
+        If ``premium`` is unknown, a column has values of another type, or ``chain`` is not a frame.
 
     See Also
     --------
-    implied_volatility : The way back.
+    implied_volatility : The inverse function.
 
     References
     ----------
@@ -191,29 +193,29 @@ def black76_price(
     opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name != "black76_price"]
     positive = [is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")]
-    known = nw.all_horizontal(*positive, kind_of().is_in([CALL, PUT]), ignore_nulls=False)
-    # A logarithm of a number that is not positive is an error on some engines, even where the row is unknown.
+    is_known = nw.all_horizontal(*positive, kind_of().is_in([CALL, PUT]), ignore_nulls=False)
+    # Some engines raise on the logarithm of a number that is not positive, even in a row whose result is null.
     numbers = {
-        "volatility": nw.max_horizontal(volatility, nw.lit(_LEAST)),  # a deviation of 0 cannot be divided by
+        "volatility": nw.max_horizontal(volatility, nw.lit(_LEAST)),  # the formula divides by the deviation
         "strike": nw.col("strike"),
         "forward": nw.col("forward"),
-        "left": nw.col("__life"),
-        "side": nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0),
+        "time_left": nw.col("__life"),
+        "sign": nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0),
     }
     rows = opened.rows.with_columns(
-        nw.when(known).then(number).alias(f"__{name}") for name, number in numbers.items()
+        nw.when(is_known).then(number).alias(f"__{name}") for name, number in numbers.items()
     )
-    years = act_365(nw.col("__left"), YEAR)
-    strike, forward, side, first = map(nw.col, ("__strike", "__forward", "__side", "__d1"))
+    years = act_365(nw.col("__time_left"), YEAR)
+    strike, forward, sign, d1 = map(nw.col, ("__strike", "__forward", "__sign", "__d1"))
     rows = (
         measured(rows, years, strike="__strike", forward="__forward", volatility="__volatility")
-        # The distribution is a long expression on some engines, so its values are columns.
+        # The normal distribution is a long expression on some engines, so compute it once, as columns.
         .with_columns(
-            __first=normal_cdf(side * first), __second=normal_cdf(side * (first - nw.col("__deviation")))
+            __cdf_d1=normal_cdf(sign * d1), __cdf_d2=normal_cdf(sign * (d1 - nw.col("__deviation")))
         )
     )
-    coins = side * (nw.col("__first") - strike / forward * nw.col("__second"))
-    # Rounding may make the difference negative.
+    coins = sign * (nw.col("__cdf_d1") - strike / forward * nw.col("__cdf_d2"))
+    # Rounding may make the price slightly negative.
     coins = nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
     rows = rows.with_columns(black76_price=coins if premium == "coin" else coins * forward)
     return opened.table.closed(rows.select(*names, finite("black76_price")), like_rows=True)
@@ -226,47 +228,49 @@ def implied_volatility(
     price: str = "mark_price",
     premium: Premium = "coin",
 ) -> IntoFrameT:
-    r"""Volatility at which Black's formula gives the price of each option, or why there is none.
+    r"""Volatility at which Black's formula gives the price of each option, or the reason why none does.
 
     Parameters
     ----------
-    chain : frame, n rows, any key and order; not of DuckDB or Spark, for a search is a loop
+    chain : frame, n rows, any key and order; not of DuckDB or Spark, which cannot search
         Uses ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin], and
-        a column of prices. An ``expiry`` that is a date is 08:00 UTC of it.
+        a column of prices. An ``expiry`` that is a date means 08:00 UTC of that day.
     price : str
         Column of prices, not discounted. [coin or quote, as ``premium`` says]
     premium : {"coin", "quote"}
-        What prices are in.
+        The unit of prices.
 
     Returns
     -------
     frame, n rows, same key, order and kind as ``chain``
-        - ``iv`` : float64, null unless ``status`` is the first or the second. [%]
+        - ``iv`` : float64, null unless ``status`` is ``ok`` or ``imprecise``. [%]
         - ``status`` : str, which is
 
-          - ``ok``: the price, as a float, says the volatility to 1e-8 of it, and so does ``iv``;
-          - ``imprecise``: the price is of so deep a wing that its last digit moves the volatility by more;
-          - ``no_time_value``: the price is the intrinsic value, or zero: any small volatility would do;
-          - ``below_intrinsic``: it is below, so there is none;
-          - ``above_maximum``: it is not below the forward, or of a put the strike: there is none;
+          - ``ok``: the relative error of ``iv`` is at most 1e-8;
+          - ``imprecise``: the option lies so far in a wing that the last digit of the price as a float moves ``iv`` by
+            more;
+          - ``no_time_value``: the price is the intrinsic value, or zero, so any small volatility fits;
+          - ``below_intrinsic``: the price is below the intrinsic value, so no volatility fits;
+          - ``above_maximum``: the price is not below the forward, or for a put the strike, so no volatility fits;
           - ``expired``: no time is left;
-          - ``unknown``: a number is missing, not finite, or not positive, or it is neither call nor put.
+          - ``unknown``: a number is missing, not finite or not positive, or the option is neither call nor put.
 
     Raises
     ------
     MissingColumnError
         If ``chain`` lacks a column.
     QueryError
-        If ``premium`` is unknown, a column holds something else, or ``chain`` is no frame, or one of DuckDB or Spark.
+        If ``premium`` is unknown, a column has values of another type, or ``chain`` is not a frame, or belongs to
+        DuckDB or Spark.
 
     See Also
     --------
-    black76_price : The way back.
+    black76_price : The inverse function.
 
     Notes
     -----
-    Prices of an exchange have few digits, e.g. four: how far the volatility of a wing is certain is a question of that
-    last digit, and ``status`` does not know of it.
+    Exchanges quote prices with few digits, e.g. four. The last of them limits the precision of a volatility in the
+    wings; ``status`` does not take this into account.
 
     References
     ----------
@@ -292,37 +296,37 @@ def implied_volatility(
     one_of("premium", premium, get_args(Premium))
     opened = Chain.opened(chain, (), numbers=[price, "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
-    sides = (
+    call_put_sign = (
         nw.when(kind_of() == CALL).then(1.0).otherwise(nw.when(kind_of() == PUT).then(-1.0).otherwise(0.0))
     )
-    rows = opened.collected(opened.rows.with_columns(__side=sides), "a search is a loop")
-    paid, strike, forward, life, side = floats(rows, price, "strike", "forward", "__life", "__side")
+    rows = opened.collected(opened.rows.with_columns(__sign=call_put_sign), "a search is a loop")
+    paid, strike, forward, life, sign = floats(rows, price, "strike", "forward", "__life", "__sign")
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         paid = paid if premium == "coin" else paid / forward
-        known = np.isfinite([paid, strike, forward, life]).all(axis=0)
-        known &= (side != 0) & (strike > 0) & (forward > 0)
+        is_known = np.isfinite([paid, strike, forward, life]).all(axis=0)
+        is_known &= (sign != 0) & (strike > 0) & (forward > 0)
         moneyness = strike / forward
-        intrinsic = np.maximum(side * (forward - strike) / forward, 0.0)
-        time_value, most = paid - intrinsic, np.minimum(moneyness, 1.0)
-        # In the money the time value is a difference of numbers about as large as these.
+        intrinsic = np.maximum(sign * (forward - strike) / forward, 0.0)
+        time_value, maximum = paid - intrinsic, np.minimum(moneyness, 1.0)
+        # In the money, the time value is the difference of two numbers of about this size.
         noise = 2 * _EPSILON * (paid + np.where(intrinsic > 0, np.maximum(moneyness, 1.0), 0.0))
         reasons = {
-            "unknown": ~known,
+            "unknown": ~is_known,
             "expired": life <= 0,
             "below_intrinsic": time_value < -noise,
-            # Out of the money nothing is subtracted, so the smallest price is a time value.
+            # Out of the money the intrinsic value is 0, so even the smallest price is a time value.
             "no_time_value": time_value <= np.where(intrinsic > 0, noise, 0.0),
-            "above_maximum": time_value >= most - noise,
+            "above_maximum": time_value >= maximum - noise,
         }
         status = np.select(list(reasons.values()), list(reasons), "ok")
-        good = status == "ok"
-        x = -np.abs(np.log(moneyness[good]))
-        deviation = implied_deviation(x, time_value[good] / most[good])
+        is_solvable = status == "ok"
+        x = -np.abs(np.log(moneyness[is_solvable]))
+        deviation = implied_deviation(x, time_value[is_solvable] / maximum[is_solvable])
         vega = np.exp(-0.5 * ((x / deviation) ** 2 + (deviation / 2) ** 2)) / _ROOT_2_PI
-        error = noise[good] / np.sqrt(moneyness[good]) / (vega * deviation)
-    status[good] = np.where(error <= _DETERMINED, "ok", "imprecise")
+        error = noise[is_solvable] / np.sqrt(moneyness[is_solvable]) / (vega * deviation)
+    status[is_solvable] = np.where(error <= _DETERMINED, "ok", "imprecise")
     iv = np.full(len(paid), np.nan)
-    iv[good] = 100 * deviation / np.sqrt(life[good] / YEAR)
+    iv[is_solvable] = 100 * deviation / np.sqrt(life[is_solvable] / YEAR)
     result = rows.select(*names).with_columns(
         number_column("iv", iv), nw.new_series("status", status.tolist(), nw.String, backend="polars")
     )

@@ -1,4 +1,4 @@
-"""A caller's chain of options: its times and keys, the quotes that make a smile, and the forward of each expiry."""
+"""A caller's option chain: its times and keys, the quotes of a smile, and the forward price of each expiry."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tidytape.analytics._arguments import column, one_of
 from tidytape.analytics._series import EXPIRES
 from tidytape.analytics._smile import CALL, PUT, above_zero, is_above_zero, measured
 from tidytape.frames._table import OpenTable, Rows
-from tidytape.frames._times import counted_beside, midnights
+from tidytape.frames._times import midnights, with_counted
 from tidytape.times import DAY, YEAR
 
 Floats = NDArray[np.float64]
 
 CHAIN_COLUMNS: Final = ("timestamp", "expiry", "strike", "option_type")
-"""Columns that tell the quotes of a series of chains from each other."""
+"""Columns that tell the quotes within a series of chains apart."""
 
 QUOTED: Final = ("strike", "implied_volatility", "forward")
 """Numbers that a quote needs to be a point of a smile."""
@@ -29,10 +29,10 @@ QUOTED: Final = ("strike", "implied_volatility", "forward")
 _OF_OPTIONS = ("raw_symbol", "normalized_symbol", "side", *CHAIN_COLUMNS)
 
 _UNDERLYING: Final = ("forward", "underlying_price")
-"""Columns of the underlying's price. An expiry has one such price, which moves while a snapshot is taken."""
+"""Columns of the underlying's price. Quotes of one expiry share it, but it moves while a snapshot is taken."""
 
 _FARTHEST: Final = 1.05
-"""Largest ratio of two such prices in one snapshot. In recorded snapshots it is much smaller; between coins, larger."""
+"""Largest ratio of two of these prices in one snapshot; recorded snapshots stay far below it, two coins are above."""
 
 Premium = Literal["coin", "quote"]
 """What the premium of an option is paid in."""
@@ -42,16 +42,16 @@ _RESULT = ("days", "forward", "lowest", "highest", "quotes", "method")
 
 @dataclass(frozen=True)
 class Chain(Generic[IntoFrameT]):
-    """A caller's chain, and its quotes to work on.
+    """A caller's option chain, opened for work.
 
     Attributes
     ----------
     table : OpenTable
         The caller's frame.
     rows : narwhals LazyFrame
-        All columns, and ``__life``, float64, from the quote to its expiry. [ns]
+        All columns, and ``__life``, float64, the time from the quote to its expiry. [ns]
     smile : list of str
-        Columns that name one smile: those of the series, ``timestamp`` and ``expiry``.
+        Columns that identify a smile: those of the series, ``timestamp`` and ``expiry``.
     """
 
     table: OpenTable[IntoFrameT]
@@ -68,36 +68,39 @@ class Chain(Generic[IntoFrameT]):
         results: Iterable[str] = (),
         keeps_expiry: bool = False,
     ) -> Chain[IntoFrameT]:
-        """Return the chain opened; errors as of `OpenTable.of` and `OpenTable.series`.
+        """Open a chain; errors as in `OpenTable.of` and `OpenTable.series_columns`.
 
         Parameters
         ----------
         native : frame
             Eager or lazy, of any engine.
         by : str, iterable of str or None
-            As of `OpenTable.series`; the identity columns of single options do not tell chains apart.
+            As in `OpenTable.series_columns`, but the identity columns of single options do not tell chains apart.
         numbers : iterable of str
             Columns of numbers that the frame must have.
         results : iterable of str
             Columns that the result adds.
-        whole : bool
+        keeps_expiry : bool
             Whether the result keeps ``expiry`` as the caller has it, even if it is too late for int64 nanoseconds.
         """
         numbers = (*numbers, "strike")
         table = OpenTable.of(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
-        expiry = "__expiry" if keeps_expiry else "expiry"
+        expiry_column = "__expiry" if keeps_expiry else "expiry"
         if table.schema["expiry"] == nw.Date:
-            # An expiry that is a date comes back as a time.
+            # In the result, an expiry that was a date is a time.
             clocks = {**table.clocks, "expiry": table.clocks["timestamp"]}
-            table, expiry = replace(table.with_words({"expiry": "timestamp"}), clocks=clocks), "expiry"
-            rows = midnights(table.rows, expiry).with_columns(nw.col(expiry) + EXPIRES)
+            table, expiry_column = (
+                replace(table.with_text_columns({"expiry": "timestamp"}), clocks=clocks),
+                "expiry",
+            )
+            rows = midnights(table.rows, expiry_column).with_columns(nw.col(expiry_column) + EXPIRES)
         elif keeps_expiry:
-            rows = counted_beside(table.rows, "expiry", expiry)
+            rows = with_counted(table.rows, "expiry", expiry_column)
         else:
-            table = OpenTable.of(table, CHAIN_COLUMNS, times=["timestamp", expiry], numbers=numbers)
+            table = OpenTable.of(table, CHAIN_COLUMNS, times=["timestamp", expiry_column], numbers=numbers)
             rows = table.rows
-        life = (nw.col(expiry) - nw.col("timestamp")).cast(nw.Float64)
-        keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
+        life = (nw.col(expiry_column) - nw.col("timestamp")).cast(nw.Float64)
+        keys = table.series_columns(by, without=(*_OF_OPTIONS, *numbers, *results))
         return cls(table, rows.with_columns(life.alias("__life")), [*keys, "timestamp", "expiry"])
 
     @property
@@ -110,25 +113,25 @@ class Chain(Generic[IntoFrameT]):
     def measured(self) -> Rows:
         """Return the quotes, with ``__alive``, the time left [ns], and what `measured` adds.
 
-        The numbers of a quote are null unless it is a call or put with a positive strike, volatility and forward, and
-        has time left. In a smile that `with_mixed` marks they are null in every quote.
+        The numbers of a quote are null unless it is a call or put with positive strike, volatility and forward, and
+        with time left. If `with_mixed` marks a smile as mixed, the numbers of all its quotes are null.
         """
         positive = [is_above_zero(nw.col(name)) for name in (*QUOTED, "__life")]
-        good = nw.all_horizontal(*positive, nw.col("option_type").is_in([CALL, PUT]), ignore_nulls=False)
+        is_usable = nw.all_horizontal(*positive, nw.col("option_type").is_in([CALL, PUT]), ignore_nulls=False)
         numbers = [*QUOTED, "__alive"]
         quotes = self.quotes.with_columns(__alive=nw.col("__life")).with_columns(
-            nw.when(good).then(nw.col(name)).alias(name) for name in numbers
+            nw.when(is_usable).then(nw.col(name)).alias(name) for name in numbers
         )
         quotes = self.with_mixed(quotes, "implied_volatility", "forward")
-        is_one = nw.col("__mixed") == 0
-        quotes = quotes.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in numbers)
+        is_single = nw.col("__mixed") == 0
+        quotes = quotes.with_columns(nw.when(is_single).then(nw.col(name)).alias(name) for name in numbers)
         return measured(quotes, act_365(nw.col("__alive"), YEAR))
 
     def with_mixed(self, quotes: Rows, *names: str) -> Rows:
         """Add ``__mixed``: 1.0 in each row of a smile that has several underlyings or several snapshots, else 0.0.
 
-        A smile is mixed if one of its options has several values in a column of ``names``, if it has several coins, or
-        if the prices of its underlying are further apart than `_FARTHEST`.
+        A smile is mixed if an option has several values in a column of ``names``, if the smile has several coins, or if
+        the ratio of two of its underlying prices is above `_FARTHEST`.
         """
         schema, option = quotes.collect_schema(), [*self.smile, "strike", "option_type"]
         prices = [name for name in _UNDERLYING if name in schema and schema[name].is_numeric()]
@@ -137,25 +140,31 @@ class Chain(Generic[IntoFrameT]):
         )
         ranges = [(name, option, 1.0) for name in names]
         ranges += [(f"__{name}", self.smile, _FARTHEST) for name in prices]
-        apart = [
-            nw.col(name).max().over(*keys) > nw.col(name).min().over(*keys) * most
-            for name, keys, most in ranges
+        is_apart = [
+            nw.col(name).max().over(*keys) > nw.col(name).min().over(*keys) * largest_ratio
+            for name, keys, largest_ratio in ranges
         ]
         if "coin" in schema and "coin" not in self.smile:
             coin = nw.col("coin")
-            apart.append(coin.max().over(*self.smile) > coin.min().over(*self.smile))
-        mixed = nw.when(nw.any_horizontal(*apart, ignore_nulls=True)).then(1.0).otherwise(0.0)
+            is_apart.append(coin.max().over(*self.smile) > coin.min().over(*self.smile))
+        mixed = nw.when(nw.any_horizontal(*is_apart, ignore_nulls=True)).then(1.0).otherwise(0.0)
         return quotes.with_columns(__mixed=mixed).with_columns(nw.col("__mixed").max().over(*self.smile))
 
     def collected(self, rows: Rows, why: str) -> nw.DataFrame[Any]:
-        """Return rows in memory, as of `OpenTable.collected`."""
+        """Return rows in memory; see `OpenTable.collected`."""
         return replace(self.table, rows=rows).collected(why)
 
 
 def kind_of() -> nw.Expr:
-    """Return ``option_type`` as CALL or PUT, however it is written: call, Put, C, p."""
-    kind = nw.col("option_type").cast(nw.String).str.to_uppercase()
-    return nw.when(kind == "C").then(nw.lit(CALL)).when(kind == "P").then(nw.lit(PUT)).otherwise(kind)
+    """Return ``option_type`` as CALL or PUT for any spelling: call, Put, C, p."""
+    option_type = nw.col("option_type").cast(nw.String).str.to_uppercase()
+    return (
+        nw.when(option_type == "C")
+        .then(nw.lit(CALL))
+        .when(option_type == "P")
+        .then(nw.lit(PUT))
+        .otherwise(option_type)
+    )
 
 
 def act_365(life: nw.Expr, unit: int) -> nw.Expr:
@@ -186,39 +195,41 @@ def forward(
 ) -> IntoFrameT:
     r"""Forward price of each expiry, as quoted or by put-call parity.
 
-    ``"quoted"`` is the median of the quotes' own forwards, which differ where a snapshot takes a while. ``"parity"``
-    takes the strike K at which call and put differ least (of several the lowest), and
+    ``"quoted"`` is the median of the forwards in the quotes, which differ if a snapshot takes some time. ``"parity"``
+    takes the strike K with the smallest difference between call and put, the lowest such strike, and computes
 
     .. math:: F = \frac{K}{1 - (c - p)} \quad \text{or} \quad F = K + (C - P)
 
-    with premiums c, p in coin or C, P in the quote, neither discounted.
+    with premiums c, p in coin or C, P in the quote, without discounting.
 
     Parameters
     ----------
     chain : frame, n rows, one per (by, timestamp, expiry, strike, option_type), any order
         The lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT) and
-        ``strike`` [quote per coin]; and with ``forward`` [quote per coin] or prices. An ``expiry`` that is a date is
-        08:00 UTC of it; one that is null, or after 2262-04-11, which nanoseconds do not reach, has no row.
+        ``strike`` [quote per coin]; and with ``forward`` [quote per coin] or prices. An ``expiry`` that is a date means
+        08:00 UTC of that day. An ``expiry`` that is null, or after 2262-04-11, the limit of nanoseconds, has no row in
+        the result.
     by : str or iterable of str, optional
-        Columns that tell one series of chains from another; otherwise ``exchange`` and ``coin``, and what other
-        identity columns there are but those of single options.
+        Columns that tell one series of chains from another; by default the identity columns of the frame, such as
+        ``exchange`` and ``coin``, except those of single options.
     method : {"quoted", "parity"}
-        Which of the two.
+        The rule.
     price : str
         Column of prices, for parity. [coin or quote, as ``premium`` says]
     premium : {"coin", "quote"}
-        What prices are in.
+        The unit of prices.
 
     Returns
     -------
     frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
         - ``days`` : float64, to the expiry, ACT/365. [d]
-        - ``forward`` : float64, null where there is no quote, or no strike with both prices, or where the
-          chain is of several underlyings, whose ``coin`` it lacks: where one option has several, or ``forward`` or
-          ``underlying_price``, which parity does not need, are more than 5 % apart. Where it has none of these
-          columns, ``lowest`` and ``highest`` tell. [quote per coin]
-        - ``lowest``, ``highest`` : float64, of all quotes' forwards, or of all strikes'. [quote per coin]
-        - ``quotes`` : int64, of how many quotes or strikes.
+        - ``forward`` : float64, null without a quote or, for parity, without a strike that has both prices. Also null
+          if the chain mixes several underlyings: an option has several values, or two values of ``forward`` or
+          ``underlying_price`` differ by more than 5 %. If the chain lacks these columns, compare ``lowest`` and
+          ``highest``. [quote per coin]
+        - ``lowest``, ``highest`` : float64, the range of the forwards of all quotes, or of all strikes. [quote per
+          coin]
+        - ``quotes`` : int64, how many quotes, or strikes, have a forward.
         - ``method`` : str, the rule.
 
     Raises
@@ -226,7 +237,7 @@ def forward(
     MissingColumnError
         If ``chain`` lacks a column named here.
     QueryError
-        If an argument is not one of those listed, a column holds something else, or ``chain`` is no frame.
+        If an argument is not one of those listed, a column has values of another type, or ``chain`` is not a frame.
 
     References
     ----------
@@ -250,18 +261,22 @@ def forward(
     one_of("premium", premium, get_args(Premium))
     price = column("price", price)
     opened = Chain.opened(chain, by, numbers=["forward" if method == "quoted" else price], results=_RESULT)
-    smile, level = opened.smile, nw.col("__level")
+    smile, row_forward = opened.smile, nw.col("__row_forward")
     if method == "quoted":
-        quotes = opened.quotes.with_columns(__level=above_zero(nw.col("forward")))
-        levels = opened.with_mixed(quotes, "__level").with_columns(
-            __chosen=nw.when(nw.col("__mixed") == 0).then(level)
+        quotes = opened.quotes.with_columns(__row_forward=above_zero(nw.col("forward")))
+        forwards = opened.with_mixed(quotes, "__row_forward").with_columns(
+            __chosen=nw.when(nw.col("__mixed") == 0).then(row_forward)
         )
-        chosen = nw.col("__chosen").median()
+        chosen_forward = nw.col("__chosen").median()
     else:
-        levels = _parity(opened, price=price, premium=premium)
-        chosen = nw.col("__chosen").max()
-    result = levels.group_by(*smile).agg(
-        nw.col("__life").min(), forward=chosen, lowest=level.min(), highest=level.max(), quotes=level.count()
+        forwards = _parity(opened, price=price, premium=premium)
+        chosen_forward = nw.col("__chosen").max()
+    result = forwards.group_by(*smile).agg(
+        nw.col("__life").min(),
+        forward=chosen_forward,
+        lowest=row_forward.min(),
+        highest=row_forward.max(),
+        quotes=row_forward.count(),
     )
     days = act_365(nw.col("__life"), DAY)
     result = result.with_columns(nw.col("quotes").cast(nw.Int64), days=days, method=nw.lit(method))
@@ -269,25 +284,25 @@ def forward(
 
 
 def _parity(chain: Chain[Any], *, price: str, premium: str) -> Rows:
-    """Return one row per smile and strike: its forward ``__level``, and ``__chosen`` at the strike that parity uses."""
-    smile, strike, paid, apart = chain.smile, nw.col("strike"), nw.col(price), nw.col("__apart")
+    """Return one row per smile and strike: ``__row_forward``, and ``__chosen``, the same at the parity strike."""
+    smile, strike, paid, difference = chain.smile, nw.col("strike"), nw.col(price), nw.col("__difference")
     quotes = chain.quotes.with_columns(
         strike=above_zero(strike), __paid=nw.when(paid.is_finite() & (paid >= 0)).then(paid)
     )
     call, put = (nw.when(nw.col("option_type") == kind).then(nw.col("__paid")) for kind in (CALL, PUT))
     if premium == "coin":
-        level = nw.when(apart < 1).then(strike / (1.0 - apart))
+        row_forward = nw.when(difference < 1).then(strike / (1.0 - difference))
     else:
-        level = nw.when(strike + apart > 0).then(strike + apart)
-    levels = (
+        row_forward = nw.when(strike + difference > 0).then(strike + difference)
+    forwards = (
         chain.with_mixed(quotes, "__paid")
         .with_columns(__call=call, __put=put)
         .group_by(*smile, "strike")
         .agg(nw.col("__life").min(), nw.col("__call", "__put", "__mixed").max())
-        .with_columns(__apart=nw.col("__call") - nw.col("__put"))
-        .with_columns(__level=level)
-        .with_columns(__apart=nw.when(~nw.col("__level").is_null()).then(apart.abs()))
-        .with_columns(__nearest=nw.when(apart == apart.min().over(*smile)).then(strike))
+        .with_columns(__difference=nw.col("__call") - nw.col("__put"))
+        .with_columns(__row_forward=row_forward)
+        .with_columns(__difference=nw.when(~nw.col("__row_forward").is_null()).then(difference.abs()))
+        .with_columns(__nearest=nw.when(difference == difference.min().over(*smile)).then(strike))
     )
     is_chosen = (strike == nw.col("__nearest").min().over(*smile)) & (nw.col("__mixed") == 0)
-    return levels.with_columns(__chosen=nw.when(is_chosen).then(nw.col("__level")))
+    return forwards.with_columns(__chosen=nw.when(is_chosen).then(nw.col("__row_forward")))

@@ -1,4 +1,4 @@
-"""Fitted curves: their volatilities along a smile and between two smiles, and their arbitrage."""
+"""Fitted curves: volatilities along a smile and between two smiles, and arbitrage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 
 from tidytape.analytics._arguments import flag, integer, is_number
-from tidytape.analytics._series import TWICE, repeated
+from tidytape.analytics._series import IS_REPEATED, repeated
 from tidytape.analytics.options._chain import Floats, floats, number_column
 from tidytape.analytics.options._maturity import at_maturities, maturities, single
 from tidytape.analytics.options._svi import LEE, PARAMETERS
@@ -30,13 +30,13 @@ _NUMBERS = ("least_density", "density_at", "left_wing", "right_wing", "least_gai
 _FLAGS = ("butterfly_arbitrage", "wing_arbitrage", "calendar_arbitrage")
 
 _REACH: Final = 20.0
-"""How far from the money the search goes, in log-moneyness; beyond it the slopes of the wings decide. [1]"""
+"""How far from m the search for arbitrage goes, in log-moneyness; beyond it the slopes of the wings decide. [1]"""
 
 _NARROWEST: Final = 1e-12
 """The width of the narrowest feature that the search finds, in log-moneyness. [1]"""
 
 _NOISE: Final = 1e-9
-"""How far below zero still counts as zero: for g itself; for a gain or slope relative to the variance or slope."""
+"""How far below zero a value still counts as zero: absolute for g, relative to the variance or slope for the others."""
 
 
 def smile(
@@ -58,13 +58,13 @@ def smile(
         As `svi` returns them. Uses ``timestamp``, ``expiry``, ``days`` [d], ``forward`` [quote per coin]; ``a``, ``b``,
         ``rho``, ``m`` and ``sigma``, of total variance [1]; ``lowest`` and ``highest``, the log-moneyness fitted. [1]
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
     moneyness : float or iterable of float, optional
-        Where, as ln(K/F); otherwise evenly over the range of each fit. [1]
+        The log-moneyness ln(K/F) of the points; by default even steps over the range of each fit. [1]
     steps : int
-        How many even steps, if so.
+        How many even steps, if ``moneyness`` is not given.
     wings : bool
-        Whether to follow the curve beyond the quotes it was fitted to; null there otherwise.
+        Whether to follow the curve beyond the quotes that it was fitted to; by default volatilities are null there.
 
     Returns
     -------
@@ -72,16 +72,16 @@ def smile(
         - ``days`` : float64. [d]
         - ``moneyness`` : float64, ln(K/F). [1]
         - ``strike`` : float64. [quote per coin]
-        - ``implied_volatility`` : float64, null without a fit or time, where total variance is negative, and outside of
+        - ``implied_volatility`` : float64, null without a fit or time left, if total variance is negative, and outside
           the range. [%]
-        - ``rmse`` : float64, if ``fits`` has it: how far the curve is from its quotes. [vol points]
+        - ``rmse`` : float64, if ``fits`` has it: the root mean square error of the fit. [vol points]
 
     Raises
     ------
     MissingColumnError
         If ``fits`` lacks a column.
     QueryError
-        If ``moneyness`` or ``steps`` is no such number, a column is not numeric, or ``fits`` is no frame.
+        If ``moneyness`` or ``steps`` is not as listed, a column is not numeric, or ``fits`` is not a frame.
 
     References
     ----------
@@ -103,18 +103,18 @@ def smile(
     [(-0.2, 55.959), (0.0, 48.99), (0.5, None)]
     """
     steps, wings = integer("steps", steps, most=10_000), flag("wings", wings)
-    places = None if moneyness is None else _places(moneyness)
+    moneyness_points = None if moneyness is None else _moneyness_points(moneyness)
     table = _opened(fits, times=["timestamp", "expiry"], numbers=["forward"])
-    keys = [*table.series(by, without=_RESERVED), "timestamp", "expiry"]
-    if places is None:
+    keys = [*table.series_columns(by, without=_RESERVED), "timestamp", "expiry"]
+    if moneyness_points is None:
         lowest, highest = nw.col("lowest"), nw.col("highest")
         rows = crossed(table.rows, "__share", [step / steps for step in range(steps + 1)]).with_columns(
             moneyness=lowest + (highest - lowest) * nw.col("__share")
         )
     else:
-        rows = crossed(table.rows.drop("moneyness", strict=False), "moneyness", places)
-    # Steps lie in the range of the quotes; only rounding can put one outside.
-    rows = _with_variance(rows, wings=wings or places is None)
+        rows = crossed(table.rows.drop("moneyness", strict=False), "moneyness", moneyness_points)
+    # Even steps lie in the range of the quotes. Rounding may put one outside, so do not check them.
+    rows = _with_variance(rows, wings=wings or moneyness_points is None)
     result = rows.select(
         *keys,
         "days",
@@ -139,37 +139,38 @@ def surface(
 
     .. math:: w(k, \tau) = w_1(k) + (w_2(k) - w_1(k)) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
 
-    A fit that failed, or that is there twice, is not passed over, and nothing is extrapolated in time.
+    If a fit failed or appears twice, volatilities next to it are null: the expiries beyond it are not used instead.
+    Nothing is extrapolated in time.
 
     Parameters
     ----------
     fits : frame, n rows, one per (by, timestamp, days), any order
-        As for `smile`, but for ``expiry`` and ``forward``.
+        As for `smile`, without ``expiry`` and ``forward``.
     days : float, str, or iterable of these, > 0
-        The maturities, in days [d] or as tenors, e.g. ``"1m"``, which has 30.
+        The maturities, in days [d] or as tenors, e.g. ``"1m"`` for 30 days.
     moneyness : float or iterable of float
-        Where, as ln(K/F). [1]
+        The log-moneyness ln(K/F) of the points. [1]
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
     wings : bool
-        Whether to follow the curves beyond the quotes they were fitted to; null there otherwise.
+        Whether to follow the curves beyond the quotes that they were fitted to; by default volatilities are null there.
 
     Returns
     -------
     frame, one row per (by, timestamp, days, moneyness), sorted by these, of the kind of ``fits``
-        - ``implied_volatility`` : float64, null where a curve around it has no value. [%]
-        - ``rmse`` : float64, if ``fits`` has it: the larger one of the curves around it. [vol points]
+        - ``implied_volatility`` : float64, null if the curve of the expiry before or after has no value there. [%]
+        - ``rmse`` : float64, if ``fits`` has it: the larger one of the two expiries. [vol points]
 
     Raises
     ------
     MissingColumnError
         If ``fits`` lacks a column.
     QueryError
-        If ``days`` or ``moneyness`` are no such numbers, a column is not numeric, or ``fits`` is no frame.
+        If ``days`` or ``moneyness`` are not as listed, a column is not numeric, or ``fits`` is not a frame.
 
     See Also
     --------
-    smile : The volatilities of each expiry itself.
+    smile : The volatilities of each expiry.
 
     References
     ----------
@@ -190,11 +191,15 @@ def surface(
     >>> surface(fits, days=30, moneyness=0)["implied_volatility"].round(4).item()
     59.7372
     """
-    target_days, places, wings = maturities(days), _places(moneyness), flag("wings", wings)
+    target_days, moneyness_points, wings = (
+        maturities(days),
+        _moneyness_points(moneyness),
+        flag("wings", wings),
+    )
     table = _opened(fits, times=["timestamp"], numbers=[])
-    chain = [*table.series(by, without=_RESERVED), "timestamp"]
+    chain = [*table.series_columns(by, without=_RESERVED), "timestamp"]
     curves = single(table.rows.drop("moneyness", strict=False), [*chain, "days"], ["a"])
-    variances = _with_variance(crossed(curves, "moneyness", places), wings=wings)
+    variances = _with_variance(crossed(curves, "moneyness", moneyness_points), wings=wings)
     keys, quality = [*chain, "moneyness"], _quality(table)
     result = at_maturities(variances, keys, target_days, ["__variance"], worst=quality).select(
         *chain, "days", "moneyness", _volatility().alias("implied_volatility"), *quality
@@ -203,23 +208,23 @@ def surface(
 
 
 def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> OpenTable[IntoFrameT]:
-    """Open fitted curves: times, parameters, the range of the quotes, the error if they have it, and some numbers."""
+    """Open fitted curves; require times, parameters, the range of quotes and ``numbers``."""
     table = OpenTable.of(fits, parameter="fits")
     numbers = ["days", *numbers, *PARAMETERS, *_RANGE, *_quality(table)]
     return OpenTable.of(table, times=times, numbers=numbers, parameter="fits")
 
 
 def _quality(table: OpenTable[Any]) -> list[str]:
-    """Return a list with the column of the fit's error, empty if the frame lacks it."""
+    """Return the column of the fit's error as a list, empty if the frame lacks it."""
     return ["rmse"] if "rmse" in table.names else []
 
 
-def _places(moneyness: object) -> list[float]:
+def _moneyness_points(moneyness: object) -> list[float]:
     """Return the values of log-moneyness that a caller asks for, each once; raise QueryError for anything else."""
-    several = as_list(moneyness)
-    if not several or not all(is_number(place) for place in several):
+    values = as_list(moneyness)
+    if not values or not all(is_number(value) for value in values):
         raise QueryError("moneyness", got=moneyness, expected="finite numbers, ln(K/F)")
-    return list(dict.fromkeys(float(place) for place in several))
+    return list(dict.fromkeys(float(value) for value in values))
 
 
 def _with_variance(curves: Rows, *, wings: bool) -> Rows:
@@ -228,11 +233,13 @@ def _with_variance(curves: Rows, *, wings: bool) -> Rows:
     Without ``wings`` it is also null outside the range of the quotes that the curve was fitted to.
     """
     a, b, rho, m, sigma = map(nw.col, PARAMETERS)
-    place = nw.col("moneyness")
-    x = place - m
+    k = nw.col("moneyness")
+    x = k - m
     variance = a + b * (rho * x + (x * x + sigma * sigma).sqrt())
-    within = (place >= nw.col("lowest")) & (place <= nw.col("highest"))
-    return curves.with_columns(__variance=nw.when(variance > 0, *([] if wings else [within])).then(variance))
+    is_quoted = (k >= nw.col("lowest")) & (k <= nw.col("highest"))
+    return curves.with_columns(
+        __variance=nw.when(variance > 0, *([] if wings else [is_quoted])).then(variance)
+    )
 
 
 def _volatility() -> nw.Expr:
@@ -262,7 +269,7 @@ def svi_arbitrage(
         As `svi` returns them. Uses ``timestamp``, ``days`` [d], and ``a``, ``b``, ``rho``, ``m`` and ``sigma``, of
         total variance. [1]
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
     wings : bool
         Whether to search beyond the quotes that the curves were fitted to. Otherwise the search stays within the
         quotes, from ``lowest`` to ``highest``; between two expiries, within the quotes of both.
@@ -288,7 +295,7 @@ def svi_arbitrage(
     MissingColumnError
         If ``fits`` lacks a column.
     QueryError
-        If a column is not numeric, or ``fits`` is no frame, or one of DuckDB or Spark.
+        If a column is not numeric, or ``fits`` is not a frame, or belongs to DuckDB or Spark.
 
     Notes
     -----
@@ -322,32 +329,38 @@ def svi_arbitrage(
     ranges = () if flag("wings", wings) else ("lowest", "highest")
     numbers = ["days", *PARAMETERS, *ranges]
     table = OpenTable.of(fits, times=["timestamp"], numbers=numbers, parameter="fits")
-    chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
+    chain = [*table.series_columns(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
     collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
-    used = (TWICE, *PARAMETERS, *ranges)
-    rows = with_next(collected, used, over=chain, order_by=("days",)).collect().sort(*chain, "days")
+    shifted_columns = (IS_REPEATED, *PARAMETERS, *ranges)
+    rows = (
+        with_next(collected, shifted_columns, over=chain, order_by=("days",)).collect().sort(*chain, "days")
+    )
     parts = [1, 1 + len(PARAMETERS)]
-    times, parameters, quoted = np.split(floats(rows, *used), parts)
-    next_times, following, next_quoted = np.split(floats(rows, *map(next_of, used)), parts)
+    times, parameters, quote_range = np.split(floats(rows, *shifted_columns), parts)
+    next_times, next_parameters, next_quoted = np.split(floats(rows, *map(next_of, shifted_columns)), parts)
     is_fit = np.isfinite(parameters).all(axis=0)
     # An expiry that appears twice has no well-defined neighbour.
-    is_pair = is_fit & np.isfinite(following).all(axis=0) & (times[0] == 0) & (next_times[0] == 0)
-    bounds, both = None, None
+    is_pair = is_fit & np.isfinite(next_parameters).all(axis=0) & (times[0] == 0) & (next_times[0] == 0)
+    bounds, pair_bounds = None, None
     if not wings:
-        bounds = quoted
-        both = np.array([np.fmax(quoted[0], next_quoted[0]), np.fmin(quoted[1], next_quoted[1])])
+        bounds = quote_range
+        pair_bounds = np.array(
+            [np.fmax(quote_range[0], next_quoted[0]), np.fmin(quote_range[1], next_quoted[1])]
+        )
     a, b, rho, _, sigma = parameters
-    _, next_b, next_rho, _, _ = following
+    _, next_b, next_rho, _, _ = next_parameters
     left_wing, right_wing = b * (1 - rho), b * (1 + rho)
-    with np.errstate(all="ignore"):  # the formulas divide by 0 for a flat curve, and at a kink
+    with np.errstate(all="ignore"):  # the formulas divide by 0 on a flat curve and at a kink
         least_density, density_at = _least(_density, parameters, is_fit, bounds)
-        least_gain, gain_at = _least(_gain, np.concatenate([parameters, following]), is_pair, both)
+        least_gain, gain_at = _least(
+            _gain, np.concatenate([parameters, next_parameters]), is_pair, pair_bounds
+        )
         gains = least_gain >= -_NOISE * (np.abs(a) + b * sigma)
-        if wings:  # where the next curve is less steep, the two cross far away
+        if wings:  # if a wing of the next curve is less steep, the curves cross far away
             gains &= next_b * (1 + next_rho) >= right_wing - _NOISE * b
             gains &= next_b * (1 - next_rho) >= left_wing - _NOISE * b
-        else:  # the two ranges of quotes do not overlap, so there is no least gain
+        else:  # without a least gain, the two ranges of quotes do not overlap
             gains |= np.isnan(least_gain)
         flags = (
             np.where(is_fit, ~(least_density >= -_NOISE), np.nan),
@@ -358,7 +371,7 @@ def svi_arbitrage(
         *map(
             number_column, _NUMBERS, (least_density, density_at, left_wing, right_wing, least_gain, gain_at)
         ),
-        *(number_column(name, known).cast(nw.Boolean) for name, known in zip(_FLAGS, flags, strict=True)),
+        *(number_column(name, values).cast(nw.Boolean) for name, values in zip(_FLAGS, flags, strict=True)),
     )
     return table.closed(result, sort=[*chain, "days"])
 
@@ -375,57 +388,59 @@ def _density(k: Floats, *parameters: Floats) -> Floats:
     w, first, second = _curve(k, parameters)
     g = (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
     # Where sigma is 0 the curve has a kink, at which the density is infinite.
-    kinked = np.hypot(k - parameters[3], parameters[4]) == 0
-    return np.where(w > 0, np.where(kinked, np.inf, g), np.nan)
+    is_kink = np.hypot(k - parameters[3], parameters[4]) == 0
+    return np.where(w > 0, np.where(is_kink, np.inf, g), np.nan)
 
 
 def _gain(k: Floats, *parameters: Floats) -> Floats:
-    """Return by how much the total variance of the second curve exceeds that of the first."""
+    """Return how much the total variance of the second curve exceeds that of the first."""
     return _curve(k, parameters[5:])[0] - _curve(k, parameters[:5])[0]
 
 
 def _least(
-    value: Callable[..., Floats], parameters: Floats, known: Any, bounds: Floats | None
+    value: Callable[..., Floats], parameters: Floats, is_known: Any, bounds: Floats | None
 ) -> tuple[Floats, Floats]:
-    """Return the least value of each known row over k, and where it is; NaN where the value is NaN anywhere."""
-    least, at = np.full((2, len(known)), np.nan)
+    """Return the least value of known row over k, and its k; NaN if the value is NaN for some k."""
+    minimum, k_of_minimum = np.full((2, len(is_known)), np.nan)
     if bounds is not None:
-        known = known & (bounds[0] < bounds[1])
-        bounds = bounds[:, known]
-    if not known.any():
-        return least, at
-    known_parameters = parameters[:, known]
+        is_known = is_known & (bounds[0] < bounds[1])
+        bounds = bounds[:, is_known]
+    if not is_known.any():
+        return minimum, k_of_minimum
+    known_parameters = parameters[:, is_known]
     k = _grid(known_parameters, bounds)
     values = value(k, *known_parameters)
-    column, place = np.arange(k.shape[1]), values.argmin(axis=0)
-    around = np.clip(place, 1, len(k) - 2)
-    bracket = tuple(k[around + step, column] for step in (-1, 0, 1))
+    column, lowest_index = np.arange(k.shape[1]), values.argmin(axis=0)
+    middle = np.clip(lowest_index, 1, len(k) - 2)
+    bracket = tuple(k[middle + step, column] for step in (-1, 0, 1))
     refined = elementwise.find_minimum(value, bracket, args=tuple(known_parameters))
-    lowest = values[place, column]
-    better = refined.success & (refined.f_x < lowest)
-    least[known] = np.where(better, refined.f_x, lowest)
-    at[known] = np.where(np.isnan(lowest), np.nan, np.where(better, refined.x, k[place, column]))
-    return least, at
+    lowest = values[lowest_index, column]
+    is_better = refined.success & (refined.f_x < lowest)
+    minimum[is_known] = np.where(is_better, refined.f_x, lowest)
+    k_of_minimum[is_known] = np.where(
+        np.isnan(lowest), np.nan, np.where(is_better, refined.x, k[lowest_index, column])
+    )
+    return minimum, k_of_minimum
 
 
 def _grid(parameters: Floats, bounds: Floats | None) -> Floats:
-    """Return a grid of k from end to end, dense around the bend of each curve and around its lowest part.
+    """Return a grid of k between the ends, dense around the bend of each curve and around its minimum.
 
-    Either may be narrow.
+    The bend and the minimum may both be narrow.
     """
     grids: list[Floats] = []
     for a, b, rho, m, sigma in parameters.reshape(-1, 5, parameters.shape[1]):
         low, high = (m - _REACH, m + _REACH) if bounds is None else bounds
         root = np.sqrt(1 - rho**2)
         lowest, height = m - rho * sigma / root, a + b * sigma * root
-        # Around its least value total variance is a parabola, which reaches twice that value at this distance.
+        # Near its minimum, total variance is a parabola, which reaches twice the minimum at this distance.
         width = np.sqrt(height * 2 * sigma / (b * root**3))
-        # The first square in the formula of g changes faster still.
+        # The first square in the formula of g changes even faster.
         width = width * np.fmin(width / np.abs(lowest), 1.0)
         for middle, scale in ((m, np.abs(sigma)), (lowest, width)):
-            is_one = np.isfinite(middle) & np.isfinite(scale)  # if not, lay a second grid around the bend
-            center = np.where(is_one, middle, m)
-            unit = np.clip(np.where(is_one, scale, np.abs(sigma)), _NARROWEST, _REACH)
+            has_minimum = np.isfinite(middle) & np.isfinite(scale)  # else a second grid around the bend
+            center = np.where(has_minimum, middle, m)
+            unit = np.clip(np.where(has_minimum, scale, np.abs(sigma)), _NARROWEST, _REACH)
             start, stop = (np.arcsinh((end - center) / unit) for end in (low, high))
             # Each grid has one point fewer than the last, so that the grids of two equal curves differ.
             u = start + (stop - start) * np.linspace(0, 1, 1_001 - len(grids))[:, None]

@@ -1,4 +1,4 @@
-"""Maturities: volatilities between expiries, and the steps that both kinds of term structure share."""
+"""Volatilities at maturities between expiries, and the steps that both kinds of term structure share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import is_number, number, one_of
-from tidytape.analytics._series import TWICE, of_rows, repeated
+from tidytape.analytics._series import IS_REPEATED, repeated, row_columns
 from tidytape.analytics._smile import is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
@@ -41,9 +41,9 @@ def constant_maturity(
         w_i = \sigma_i^2 T_i, \qquad
         \sigma(\tau)^2 \tau = w_1 + (w_2 - w_1) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
 
-    Each point's variance is interpolated by itself, so a risk reversal at a constant maturity is
-    ``risk_reversal(constant_maturity(points, days=30))``. Nothing is extrapolated, and an expiry that lacks a point is
-    not passed over.
+    Each point's variance is interpolated separately, so a risk reversal at a constant maturity is
+    ``risk_reversal(constant_maturity(points, days=30))``. Nothing is extrapolated. If an expiry lacks a point,
+    maturities next to it lack the point, too: the expiries beyond are not used instead.
 
     Parameters
     ----------
@@ -51,25 +51,25 @@ def constant_maturity(
         As `delta_points` or `atm_volatility` return them. Uses ``timestamp``, ``days`` [d] and the columns of
         volatilities [%].
     days : float, str, or iterable of these, > 0
-        The maturities, in days [d] or as tenors, e.g. ``"1m"``, which has 30.
+        The maturities, in days [d] or as tenors, e.g. ``"1m"`` for 30 days.
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are, and ``moneyness`` or
+        Columns that tell one series from another; by default the identity columns of the frame, and ``moneyness`` or
         ``strike`` if ``points`` have one.
     columns : iterable of str, optional
-        The columns of volatilities; otherwise those named ``iv_…``.
+        The columns of volatilities; by default those named ``iv_…``.
 
     Returns
     -------
     frame, one row per (by, timestamp, days), sorted by these, of the kind of ``points``
-        The rules ``atm`` and ``delta``, if ``points`` has them; and the columns of volatilities, null where a maturity
-        lies outside of the expiries, or one around it lacks the point or is there twice. [%]
+        The rules ``atm`` and ``delta``, if ``points`` has them; and the columns of volatilities, null if the maturity
+        lies outside the expiries, or if the expiry before or after lacks the point or appears twice. [%]
 
     Raises
     ------
     MissingColumnError
         If ``points`` lacks a column, or has no volatilities.
     QueryError
-        If ``days`` are neither numbers above 0 nor tenors, a column is not numeric, or ``points`` is no frame.
+        If ``days`` are neither numbers above 0 nor tenors, a column is not numeric, or ``points`` is not a frame.
 
     References
     ----------
@@ -96,7 +96,7 @@ def constant_maturity(
     chain = [*series_of(table, by, without=names), "timestamp"]
     life = nw.col("days")
     variances = single(table.rows, [*chain, "days"], names).with_columns(
-        # A square hides a sign, so a number that is no volatility stays unknown.
+        # A square hides the sign, so only positive numbers are squared.
         nw.when(nw.col(name) > 0).then(nw.col(name) ** 2 * life).alias(name)
         for name in names
     )
@@ -113,33 +113,33 @@ def at_maturities(
     values: Sequence[str],
     worst: Sequence[str] = (),
 ) -> Rows:
-    """Return values at maturities, linear between the two rows of the same keys around each.
+    """Return values at maturities, linear between the rows of the same keys before and after each maturity.
 
     Parameters
     ----------
     rows : frame, n rows
-        ``keys``, ``days`` [d], ``values``; rows whose ``days`` are not above 0 do not count.
+        ``keys``, ``days`` [d], ``values``; rows whose ``days`` are not above 0 are left out.
     keys : sequence of str
         Columns that name a series and time.
-    wanted : iterable of float
+    target_days : iterable of float
         The maturities. [d]
     values : sequence of str
         Columns that are interpolated.
     worst : sequence of str
-        Columns that get the larger value of the two rows, where the first of ``values`` is known.
+        Columns that get the larger value of the two rows, if the first of ``values`` is known.
 
     Returns
     -------
     frame, one row per keys and maturity
-        ``keys``, ``days`` and the columns, null where no two rows are around the maturity.
+        ``keys``, ``days`` and the columns, null if the maturity does not lie between two rows.
     """
     days, length = nw.col("days"), nw.col("__length")
     pairs = with_next(
         rows.filter(is_above_zero(days)), ("days", *values, *worst), over=keys, order_by=("days",)
     )
-    known = ~interpolated(length, "days", values[0]).is_null()
+    is_known = ~interpolated(length, "days", values[0]).is_null()
     following = {name: nw.col(next_of(name)) for name in worst}
-    # At a maturity that a row has, the row's own value counts.
+    # If the maturity is that of a row, the row's own value counts.
     larger = {
         name: nw.when(other > nw.col(name), days < length).then(other).otherwise(nw.col(name))
         for name, other in following.items()
@@ -149,7 +149,7 @@ def at_maturities(
         crossed(pairs, "__length", target_days)
         .with_columns(
             *(interpolated(length, "days", name).alias(name) for name in values),
-            **{name: nw.when(known).then(value) for name, value in larger.items()},
+            **{name: nw.when(is_known).then(value) for name, value in larger.items()},
         )
         .group_by(*keys, "__length")
         .agg(nw.col(*values, *worst).max())
@@ -158,20 +158,20 @@ def at_maturities(
 
 
 def single(rows: Rows, key: Sequence[str], names: Iterable[str]) -> Rows:
-    """Return the rows; values are null where several rows have the key, because none of them is the right one."""
-    is_single = nw.col(TWICE) == 0
+    """Return the rows, with null for the values if several rows have the key, because none is the right one."""
+    is_single = nw.col(IS_REPEATED) == 0
     return repeated(rows, key).with_columns(
         nw.when(is_single).then(nw.col(name)).alias(name) for name in names
     )
 
 
-def last_before(rows: Rows, at: TimeLike | None, series: Sequence[str]) -> Rows:
-    """Return the rows of each series' last time at or before ``at``; all rows where it is None."""
+def last_before(rows: Rows, at: TimeLike | None, series_columns: Sequence[str]) -> Rows:
+    """Return the rows of each series' last time at or before ``at``; all rows if ``at`` is None."""
     if at is None:
         return rows
     rows = rows.filter(nw.col("timestamp") <= epoch_seconds(at, parameter="at") * SECOND)
     newest = nw.col("timestamp").max()
-    return rows.filter(nw.col("timestamp") == (newest.over(*series) if series else newest))
+    return rows.filter(nw.col("timestamp") == (newest.over(*series_columns) if series_columns else newest))
 
 
 def sloped(
@@ -184,7 +184,7 @@ def sloped(
     long: float | str,
     flat: float,
 ) -> Rows:
-    """Return one row per keys: the values at two maturities, long minus short, and the shape of the structure.
+    """Return one row per keys: the values at two maturities, their difference, and the shape of the structure.
 
     Parameters
     ----------
@@ -197,9 +197,9 @@ def sloped(
     along : {"days", "tenor"}
         Column of the maturities.
     short, long : float or str
-        The two maturities, as ``along`` has them.
+        The two maturities, in the unit of ``along``.
     flat : float
-        The slope up to which, either way, the structure is flat.
+        The structure is flat if the size of its slope is at most this.
     """
     flat = number("flat", flat, least=0)
     ends = single(rows, [*keys, along], [value]).with_columns(
@@ -215,25 +215,27 @@ def sloped(
         .when(slope.is_finite())
         .then(nw.lit("flat"))
     )
-    labels = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
+    argument_columns = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
     return (
         ends.group_by(*keys)
         .agg(nw.col("short", "long").max())
         .with_columns(slope=nw.col("long") - nw.col("short"))
-        .with_columns(structure=shape, **{name: nw.lit(argument) for name, argument in labels.items()})
+        .with_columns(
+            structure=shape, **{name: nw.lit(argument) for name, argument in argument_columns.items()}
+        )
     )
 
 
 def maturities(days: object) -> list[float]:
-    """Return maturities in days, each once; raise QueryError if the list is empty or one is not a maturity."""
-    several = as_list(days)
-    if not several:
+    """Return maturities in days, without repeats; raise QueryError if there are none, or one is invalid."""
+    maturity_list = as_list(days)
+    if not maturity_list:
         raise QueryError("days", got=days, expected="at least one number of days")
-    return list(dict.fromkeys(in_days("days", day) for day in several))
+    return list(dict.fromkeys(in_days("days", day) for day in maturity_list))
 
 
 def in_days(parameter: str, maturity: object) -> float:
-    """Return a maturity, a number of days or a tenor, in days; QueryError if it is neither. [d]"""
+    """Return a maturity, given as a number of days or a tenor, in days; raise QueryError for anything else. [d]"""
     if isinstance(maturity, str):
         return float(choice(maturity, Tenor, parameter=parameter).days)
     if not is_number(maturity) or not maturity > 0:
@@ -244,13 +246,13 @@ def in_days(parameter: str, maturity: object) -> float:
 def series_of(table: OpenTable[Any], by: str | Iterable[str] | None, *, without: Iterable[str]) -> list[str]:
     """Return the columns that tell series of points apart, and the rules that made the points.
 
-    Without ``by`` these are the identity columns and whatever else tells points of one time and maturity apart, such as
+    By default these are the identity columns, and others that tell points of one time and maturity apart, such as
     ``moneyness``.
     """
     left_out = ("tenor", "timestamp", "days", *without)
     if by is None:
-        return of_rows(table, without=("expiry", *left_out))
-    keys = table.series(by, without=left_out)
+        return row_columns(table, without=("expiry", *left_out))
+    keys = table.series_columns(by, without=left_out)
     return [*keys, *(name for name in _RULES if name in table.names and name not in keys)]
 
 

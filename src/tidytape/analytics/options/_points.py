@@ -33,29 +33,30 @@ def atm_volatility(
 ) -> IntoFrameT:
     r"""Volatility at the money of each expiry.
 
-    The smile is that of the out-of-the-money options: puts at strikes K below their forward F, calls from K = F on.
+    The smile consists of the out-of-the-money options: puts at strikes K below their forward F, calls from K = F on.
 
     Parameters
     ----------
     chain : frame, n rows, one per (by, timestamp, expiry, strike, option_type), any order
         The lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT),
-        ``strike`` and ``forward`` [quote per coin], and ``implied_volatility`` [%]. An ``expiry`` that is a date is
-        08:00 UTC of it; one that is null, or after 2262-04-11, which nanoseconds do not reach, has no row.
+        ``strike`` and ``forward`` [quote per coin], and ``implied_volatility`` [%]. An ``expiry`` that is a date means
+        08:00 UTC of that day. An ``expiry`` that is null, or after 2262-04-11, the limit of nanoseconds, has no row in
+        the result.
     by : str or iterable of str, optional
-        Columns that tell one series of chains from another; otherwise ``exchange`` and ``coin``, and what other
-        identity columns there are but those of single options.
+        Columns that tell one series of chains from another; by default the identity columns of the frame, such as
+        ``exchange`` and ``coin``, except those of single options.
     atm : {"forward", "delta_neutral"}
-        Where the money is. ``"forward"``: K = F; the volatility is linear in ln(K/F) between the two listed strikes
-        around it. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2 T/2}`,
-        which is N(d₁) = 1/2; the volatility is linear in N(d₁).
+        What "at the money" means. ``"forward"``: K = F; the volatility is linear in ln(K/F) between the two nearest
+        listed strikes. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2
+        T/2}`, which is N(d₁) = 1/2; the volatility is linear in N(d₁).
 
     Returns
     -------
     frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
         - ``days`` : float64, to the expiry, ACT/365. [d]
-        - ``forward`` : float64, the median over the quotes that count; none does where the chain is of several
-          underlyings, as of `forward`. [quote per coin]
-        - ``iv_atm`` : float64, null where no two listed strikes lie around the money. [%]
+        - ``forward`` : float64, the median over the quotes that count. If the chain mixes several underlyings, as in
+          `forward`, no quote counts. [quote per coin]
+        - ``iv_atm`` : float64, null unless listed strikes lie on both sides of the money. [%]
         - ``atm`` : str, the rule.
 
     Raises
@@ -63,7 +64,7 @@ def atm_volatility(
     MissingColumnError
         If ``chain`` lacks a column named here.
     QueryError
-        If ``atm`` is unknown, a column holds something else, or ``chain`` is no frame.
+        If ``atm`` is unknown, a column has values of another type, or ``chain`` is not a frame.
 
     See Also
     --------
@@ -104,9 +105,10 @@ def delta_points(
 
     .. math:: d_{1,2} = \frac{\ln(F/K) \pm \sigma^2 T / 2}{\sigma \sqrt{T}}
 
-    with each quote's own volatility, forward and time. A put's point is read off the puts and a call's off the calls:
-    between the two listed strikes around it the volatility is linear in delta, and outside of them it is null. Delta
-    falls as the strike rises; the premium-adjusted delta of calls first rises, and counts from its largest value on.
+    with the volatility, forward and time of each quote. Points of puts are interpolated between puts, points of calls
+    between calls: the volatility is linear in delta between the two nearest listed strikes, and null outside the listed
+    strikes. Delta falls as the strike rises, except that the premium-adjusted delta of calls first rises; only the
+    falling part counts.
 
     Parameters
     ----------
@@ -126,10 +128,10 @@ def delta_points(
     -------
     frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
         - ``days`` : float64, to the expiry, ACT/365. [d]
-        - ``forward`` : float64, the median over the quotes that count; none does where the chain is of several
-          underlyings, as of `forward`. [quote per coin]
+        - ``forward`` : float64, the median over the quotes that count. If the chain mixes several underlyings, as in
+          `forward`, no quote counts. [quote per coin]
         - ``iv_atm`` : float64, null outside the listed strikes. [%]
-        - ``iv_25p``, ``iv_25c`` : float64, the like, and so for every other delta. [%]
+        - ``iv_25p``, ``iv_25c`` : float64, null outside the listed strikes; the same for every other delta. [%]
         - ``atm``, ``delta`` : str, the rules.
 
     Raises
@@ -137,7 +139,7 @@ def delta_points(
     MissingColumnError
         If ``chain`` lacks a column.
     QueryError
-        If an argument is not one of those listed, a column holds something else, or ``chain`` is no frame.
+        If an argument is not one of those listed, a column has values of another type, or ``chain`` is not a frame.
 
     See Also
     --------
@@ -190,14 +192,14 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     Returns
     -------
     frame, n rows, same key, order and kind as ``points``
-        Adds ``rr25_call_minus_put`` : float64, null where a point is; named after the delta. [vol points]
+        Adds ``rr25_call_minus_put`` : float64, null if a point is null; named after the delta. [vol points]
 
     Raises
     ------
     MissingColumnError
         If ``points`` has no such points.
     QueryError
-        If ``delta`` is out of range, a column is not numeric, or ``points`` is no frame.
+        If ``delta`` is out of range, a column is not numeric, or ``points`` is not a frame.
 
     References
     ----------
@@ -236,14 +238,14 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     Returns
     -------
     frame, n rows, same key, order and kind as ``points``
-        Adds ``bf25`` : float64, null where a point is; named after the delta. [vol points]
+        Adds ``bf25`` : float64, null if a point is null; named after the delta. [vol points]
 
     Raises
     ------
     MissingColumnError
         If ``points`` has no such points.
     QueryError
-        If ``delta`` is out of range, a column is not numeric, or ``points`` is no frame.
+        If ``delta`` is out of range, a column is not numeric, or ``points`` is not a frame.
 
     References
     ----------
@@ -265,13 +267,14 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
 def _smiles(
     native: IntoFrameT, by: str | Iterable[str] | None, ladders: list[Ladder], rules: Mapping[str, str]
 ) -> IntoFrameT:
+    """Return the points of each smile as a frame of the caller's kind, with ``rules`` as columns."""
     names = [name for ladder in ladders for name in ladder.targets]
     chain = Chain.opened(native, by, results=("days", *names, *rules))
     smiles = points(
         chain.measured(),
         ladders,
         over=chain.smile,
-        # Quotes of one strike need an order too, so that the answer does not depend on the order of rows.
+        # Quotes of one strike need an order too, so that the result does not depend on the order of rows.
         order_by=("strike", "option_type", "implied_volatility"),
         keep=[nw.col("__life").min(), nw.col("forward").median()],
     )

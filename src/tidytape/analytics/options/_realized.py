@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import integer, nanoseconds, one_of, positive
-from tidytape.analytics._series import one_engine, warn_unless_met
+from tidytape.analytics._series import require_one_engine, warn_unless_met
 from tidytape.analytics._smile import above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
@@ -22,7 +22,7 @@ from tidytape.frames._times import length_of
 from tidytape.times import DAY, SECOND, interval_of
 
 _REALIZED = ("realized_volatility", "estimator", "window")
-_WHOSE = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
+_MEASURES = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
 _RESULTS = ("volatility_risk_premium", "variance_risk_premium")
 
 _BEFORE = nw.col("__before")
@@ -34,7 +34,7 @@ _ROGERS_SATCHELL = _UP * (_UP - _MOVE) + _DOWN * (_DOWN - _MOVE)
 
 _TERMS: Final[Mapping[str, Mapping[str, nw.Expr]]] = {
     "close_to_close": {"__close_to_close": (nw.col("close") / _BEFORE).log()},
-    # A candle whose close is not known has no range.
+    # A candle with an unknown close gives no range.
     "parkinson": {"__parkinson": nw.when(~nw.col("close").is_null()).then(_RANGE) / (4 * log(2))},
     "garman_klass": {"__garman_klass": _RANGE * 0.5 - _MOVE * _MOVE * (2 * log(2) - 1)},
     "rogers_satchell": {"__rogers_satchell": _ROGERS_SATCHELL},
@@ -47,7 +47,7 @@ _TERMS: Final[Mapping[str, Mapping[str, nw.Expr]]] = {
 """Terms of each estimator, one value per candle."""
 
 _RETURNS = frozenset({"__close_to_close", "__overnight", "__open_to_close"})
-"""Terms of which the estimator takes the sample variance over the window; it takes the mean of the others."""
+"""Estimators take the sample variance of these terms over the window, and the mean of all other terms."""
 
 Estimator = Literal["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
 
@@ -62,7 +62,7 @@ def realized_volatility(
     days_per_year: float = 365.0,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Realised volatility of the last candles, per year.
+    r"""Realised volatility over the last candles, per year.
 
     With :math:`o = \ln(O_i / C_{i-1})`, :math:`c = \ln(C_i / O_i)`, :math:`u = \ln(H_i / O_i)`,
     :math:`d = \ln(L_i / O_i)` over the last :math:`n` candles, and :math:`V` the sample variance (divided by
@@ -85,32 +85,33 @@ def realized_volatility(
     frame : frame, n rows, key (series, timestamp), any order
         Candles. Uses ``timestamp``, ``close`` and, except for ``close_to_close``, ``open``, ``high``, ``low`` [price].
     window : int, >= 2
-        How many candles, the row's own the last. ``close_to_close`` and ``yang_zhang`` also need the close before them.
+        How many candles, up to and including the row's own. ``close_to_close`` and ``yang_zhang`` also need the close
+        before them.
     estimator : {"close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"}
-        How. The middle three see nothing between a close and the next open, and ``parkinson`` and ``garman_klass`` take
-        the drift for zero.
+        The formula. The middle three ignore moves between a close and the next open; ``parkinson`` and ``garman_klass``
+        assume a drift of zero.
     interval : str, optional
-        Length of a candle, e.g. ``"1h"``; that in column ``interval`` otherwise.
+        Length of a candle, e.g. ``"1h"``; by default the column ``interval``.
     days_per_year : float, > 0
         D. [d]
     by : str or iterable of str, optional
-        The columns that tell one series from another; the identity columns that there are otherwise.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
     frame, n rows, key (series, timestamp), sorted by it, of the kind of ``frame``
         ``by``, ``timestamp``, and
 
-        - ``realized_volatility`` : float64, null before there are enough candles, and where one is missing, is
-          there twice, or has a price that is null or not above zero. Known when the row's candle ends. [%]
+        - ``realized_volatility`` : float64, null until there are enough candles, and if one of them is missing, appears
+          twice, or has a price that is null or not above zero. It is known when the row's candle ends. [%]
         - ``estimator`` : str, ``window`` : int64, the arguments.
 
     Raises
     ------
     MissingColumnError
-        If a column is absent, ``interval`` among them where it is not given.
+        If a column is absent, including ``interval`` if the argument is not given.
     QueryError
-        If an argument is none of what it may be.
+        If an argument is not as listed.
 
     See Also
     --------
@@ -118,8 +119,8 @@ def realized_volatility(
 
     Notes
     -----
-    A return from one candle to the next counts only if the next begins where it ends: a gap is no return, so a window
-    with one in it has no volatility. Fill gaps first, with `tidytape.aggregate.gapfill`, if that is what they mean.
+    Returns need candles without a gap between them, so the volatility of a window with a gap is null. If gaps mean that
+    nothing traded, fill them first with `tidytape.aggregate.gapfill`.
 
     References
     ----------
@@ -148,8 +149,8 @@ def realized_volatility(
     table = OpenTable.of(
         frame, [] if interval is not None else ["interval"], times=["timestamp"], numbers=prices
     )
-    series = table.series(by, without=("timestamp", *OHLC, *_REALIZED))
-    # Some engines need a partition column for a window, and engines disagree on where a null time sorts.
+    series_columns = table.series_columns(by, without=("timestamp", *OHLC, *_REALIZED))
+    # Some engines need a partition column for a window function, and engines sort null times differently.
     rows = table.rows.with_columns(
         __one=nw.lit(1),
         __time=nw.col("timestamp").fill_null(LATEST),
@@ -158,18 +159,18 @@ def realized_volatility(
         else nw.lit(interval_of(interval).seconds * SECOND),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
-    result = _with_variance(rows, ["__one", *series], estimator, window).select(
-        *series,
+    result = _with_variance(rows, ["__one", *series_columns], estimator, window).select(
+        *series_columns,
         "timestamp",
         realized_volatility=(nw.col("__variance") * (per_year / nw.col("__length"))).sqrt() * 100.0,
         estimator=nw.lit(estimator),
         window=nw.lit(window, nw.Int64),
     )
-    return table.closed(result, sort=[*series, "timestamp"])
+    return table.closed(result, sort=[*series_columns, "timestamp"])
 
 
 def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) -> Rows:
-    """Add ``__variance``, the variance per candle over the window; null if one of its candles is missing or null."""
+    """Add ``__variance``, the variance per candle over the window; null if a candle in it is missing or null."""
 
     def in_order(value: nw.Expr) -> nw.Expr:
         return value.over(*keys, order_by="__time")
@@ -199,7 +200,7 @@ def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) 
     if estimator == "yang_zhang":
         k = 0.34 / (1.34 + (window + 1) / (window - 1))
         variance = variance + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
-    # Rounding may leave a variance of zero a little below.
+    # Rounding may put a variance of zero slightly below zero.
     variance = nw.when(variance > 0).then(variance).otherwise(variance * 0.0)
     return candles.with_columns(__variance=nw.when(nw.col("__follows") == reach).then(variance))
 
@@ -229,46 +230,46 @@ def volatility_risk_premium(
         What `realized_volatility` returns. Uses ``timestamp``, ``on``, ``realized_volatility`` [%] and the interval;
         ``exchange`` and ``raw_symbol`` tell its markets apart, ``estimator`` and ``window`` how they were measured.
     on : str
-        Column of both that says what is volatile.
+        Column of both frames that names the underlying.
     implied_interval, realized_interval : str, optional
-        Length of the rows of each; what column ``interval`` says otherwise. A frame that has ``known_at`` needs none:
-        volatilities of a chain are known at their instant, ``known_at(implied, rule="event")``.
+        Length of the rows of each frame; by default its column ``interval``. A frame with ``known_at`` needs none. For
+        volatilities of a chain, which are known at their timestamp, use ``known_at(implied, rule="event")``.
     tolerance : str or timedelta, >= 0, optional
-        How long before the implied volatility the realised one may have become known, at most.
+        The longest time between the realised volatility becoming known and the implied one.
 
     Returns
     -------
-    frame, one row per row of ``implied`` and market, estimator and window of ``realized`` of the same ``on``
+    frame, one row per row of ``implied`` and market, estimator and window of ``realized`` with the same ``on``
         Sorted by ``on``, the series of ``implied``, the market and ``timestamp``. The columns of ``implied``, and
 
         - ``known_at`` : time at which the row is known, the end of its interval.
         - ``realized_exchange``, ``realized_raw_symbol``, ``realized_estimator``, ``realized_window`` : the market and
           its measure, where ``realized`` names them.
-        - ``realized_volatility`` : float64, the last known by then, null if none is. [%]
-        - ``volatility_risk_premium`` : float64, above zero where options pay more than was realised. [vol points]
-        - ``variance_risk_premium`` : float64, the same of variances, which add over time. [1 per year]
+        - ``realized_volatility`` : float64, the last one known at that time, null if none is. [%]
+        - ``volatility_risk_premium`` : float64, above zero if implied volatility is higher. [vol points]
+        - ``variance_risk_premium`` : float64, the same for variances, which add up over time. [1 per year]
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of what it may be, the frames are of two engines, or ``implied`` has a column of a
-        result, or ``known_at_realized``.
+        If an argument is not as listed, the frames have two engines, or ``implied`` has a column of a result, or
+        ``known_at_realized``.
 
     Warns
     -----
     NoMatchWarning
-        If no ``on`` of ``implied`` is one of ``realized``. Only frames in memory are looked at.
+        If no value of ``on`` is in both frames. Only frames in memory are checked.
 
     See Also
     --------
-    realized_volatility : The other side of it.
+    realized_volatility : The realised volatility.
 
     Notes
     -----
-    Both are as known when the implied volatility is: the realised one looks back over its window, the implied one ahead
-    over its tenor. Nothing after that time is used. What was realised *over* the tenor is known at its end only.
+    The realised volatility looks back over its window, the implied one ahead over its tenor. A row uses nothing that
+    became known after its implied volatility. The volatility realised *over* the tenor is known only at its end.
 
     References
     ----------
@@ -293,21 +294,21 @@ def volatility_risk_premium(
     realized_table = OpenTable.of(
         realized, [on], times=["timestamp"], numbers=["realized_volatility"], parameter="realized"
     )
-    one_engine(implied_table, realized_table, "realized")
-    whose = {name: alias for name, alias in _WHOSE.items() if name in realized_table.names}
-    results = ["realized_volatility", *whose.values(), *_RESULTS]
+    require_one_engine(implied_table, realized_table, "realized")
+    measures = {name: alias for name, alias in _MEASURES.items() if name in realized_table.names}
+    results = ["realized_volatility", *measures.values(), *_RESULTS]
     if colliding := [name for name in (*results, "known_at_realized") if name in implied_table.names]:
         raise QueryError("implied", got=f"a column {colliding[0]!r}", expected="a frame without it")
-    series = list(dict.fromkeys([on, *implied_table.series()]))
+    series_columns = list(dict.fromkeys([on, *implied_table.series_columns()]))
     implied_table, decisions, _ = known(implied_table, interval=implied_interval)
     realized_table, facts, _ = known(realized_table, interval=realized_interval)
     names = ("implied", "realized")
     warn_unless_met(
         "volatility_risk_premium", implied_table, realized_table, [on], called=names, parameter="on"
     )
-    keys = [on, *whose.values()]
+    keys = [on, *measures.values()]
     facts = facts.select(
-        on, WHEN, "realized_volatility", **{alias: nw.col(name) for name, alias in whose.items()}
+        on, WHEN, "realized_volatility", **{alias: nw.col(name) for name, alias in measures.items()}
     )
     # Pair each implied row with each realised market of its ``on``, so that no market replaces another.
     decisions = joined(decisions, facts.select(*keys).unique(), on=[on])
@@ -318,11 +319,11 @@ def volatility_risk_premium(
     result = rows.select(
         *(name for name in implied_table.names if name not in KNOWN),
         nw.col(WHEN).alias(KNOWN_AT),
-        *whose.values(),
+        *measures.values(),
         "realized_volatility",
         volatility_risk_premium=iv - rv,
         variance_risk_premium=(iv / 100.0) * (iv / 100.0) - (rv / 100.0) * (rv / 100.0),
     )
-    return implied_table.with_words({alias: name for name, alias in whose.items()}, of=realized_table).closed(
-        result, sort=[*series, *whose.values(), "timestamp"], times={KNOWN_AT: "timestamp"}
-    )
+    return implied_table.with_text_columns(
+        {alias: name for name, alias in measures.items()}, of=realized_table
+    ).closed(result, sort=[*series_columns, *measures.values(), "timestamp"], times={KNOWN_AT: "timestamp"})

@@ -1,4 +1,4 @@
-"""How a value compares with those before it: z-score and percentile."""
+"""A value compared with the values before it: z-score and percentile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import integer
-from tidytape.analytics._series import finite, of_rows
+from tidytape.analytics._series import finite, row_columns
 from tidytape.analytics.options._chain import number_column
 from tidytape.analytics.options._maturity import single
 from tidytape.errors import QueryError
@@ -23,7 +23,7 @@ from tidytape.frames._table import OpenTable
 Ints = NDArray[np.int64]
 
 _AT_ONCE = 32
-"""Number of earlier rows with which one step of a query plan compares each row."""
+"""With how many earlier rows one step of a query plan compares each row."""
 
 
 def z_score(
@@ -42,36 +42,36 @@ def z_score(
     Parameters
     ----------
     frame : frame, n rows, key (series, timestamp), any order
-        Any. Uses ``timestamp`` and the value.
+        Any frame with ``timestamp`` and the value.
     value : str
         The column to compare.
     window : int, >= 2
-        n, how many rows of the series before this one. Rows without a value count as rows, not as values; those of a
-        time that is there twice have none.
+        n, how many rows of the series before this one. Rows without a value count as rows, but not as values. Rows that
+        share their time have no value.
     least : int, optional
-        How many values there must be among them; all n otherwise.
+        How many of these rows must have a value; by default all n.
     by : str or iterable of str, optional
-        The columns that tell one series from another. By default the identity columns that there are, ``tenor`` and
-        ``side`` among them, and what else tells rows of one time apart: the ``expiry`` or the ``days`` of a maturity,
+        Columns that tell one series from another; by default the identity columns of the frame, ``tenor`` and ``side``
+        among them, and whatever else tells rows of one time apart: the ``expiry`` or the ``days`` of a maturity,
         ``strike``, ``moneyness``, ``price`` of levels, ``bps``, the other market of a spread, ``estimator`` and
         ``window``.
 
     Returns
     -------
     frame, n rows, same key, order and kind as ``frame`` where it has an order
-        Adds ``z_score`` : float64, null where too few came before, or they are all the same, or the row has no value.
-        [1]
+        Adds ``z_score`` : float64, null if there are too few values before, if they are all equal, or if the row has no
+        value. [1]
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of what it may be, or the frame has a column ``z_score``.
+        If an argument is not as listed, or the frame has a column ``z_score``.
 
     Notes
     -----
-    The window ends before the row: the row is not compared with itself, and nothing after it counts. *s* is the sample
+    The window ends before the row, so a row is compared neither with itself nor with later rows. *s* is the sample
     standard deviation, with n - 1.
 
     References
@@ -89,20 +89,20 @@ def z_score(
         frame, "z_score", value=value, window=window, least=least, by=by
     )
     x, time, origin = nw.col("__value"), nw.col("__time"), nw.col("__origin")
-    before, mean, spread = nw.col("__before"), nw.col("__mean"), nw.col("__spread")
-    # The first value of the series is subtracted, because sums of large numbers would lose a small spread.
+    before, mean, deviation = nw.col("__before"), nw.col("__mean"), nw.col("__deviation")
+    # Subtract the first value of the series, because sums of large numbers would lose the digits of a small deviation.
     rows = (
         rows.with_columns(__start=nw.when(~x.is_null()).then(time).min().over(*keys))
         .with_columns(__origin=nw.when(time == nw.col("__start")).then(x).max().over(*keys))
         .with_columns(__before=(x - origin).shift(1).over(*keys, order_by="__time"))
         .with_columns(
             __mean=before.rolling_mean(window, min_samples=least).over(*keys, order_by="__time"),
-            __spread=before.rolling_std(window, min_samples=least).over(*keys, order_by="__time"),
+            __deviation=before.rolling_std(window, min_samples=least).over(*keys, order_by="__time"),
         )
     )
-    # A spread that rounding of the values can explain counts as 0.
-    is_spread = (spread > 0) & (spread > (mean + origin).abs() * 1e-12)
-    z = nw.when(is_spread).then((x - origin - mean) / spread)
+    # A standard deviation that rounding of the values can explain counts as 0.
+    has_deviation = (deviation > 0) & (deviation > (mean + origin).abs() * 1e-12)
+    z = nw.when(has_deviation).then((x - origin - mean) / deviation)
     return table.closed(rows.select(*table.names, z_score=z), like_rows=True)
 
 
@@ -115,7 +115,7 @@ def percentile(
     least: int | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Share of the earlier values that are below a value; equal ones count half.
+    r"""Share of the earlier values that are below a value; equal values count half.
 
     .. math:: p_i = \frac{100}{m} \left(\#\{x_j < x_i\} + \tfrac12 \#\{x_j = x_i\}\right)
 
@@ -124,35 +124,36 @@ def percentile(
     Parameters
     ----------
     frame : frame, n rows, key (series, timestamp), any order
-        Any. Uses ``timestamp`` and the value.
+        Any frame with ``timestamp`` and the value.
     value : str
         The column to compare.
     window : int, >= 1
-        n, how many rows of the series before this one, as for `z_score`. The work grows with it.
+        n, how many rows of the series before this one, as for `z_score`.
     least : int, optional
-        How many values there must be among them; all n otherwise.
+        How many of these rows must have a value; by default all n.
     by : str or iterable of str, optional
         The columns that tell one series from another; by default as for `z_score`.
 
     Returns
     -------
     frame, n rows, same key, order and kind as ``frame`` where it has an order
-        Adds ``percentile`` : float64, 0 to 100, null where too few came before, or the row has no value. [%]
+        Adds ``percentile`` : float64, 0 to 100, null if there are too few values before, or if the row has no value.
+        [%]
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of what it may be, or the frame has a column ``percentile``.
+        If an argument is not as listed, or the frame has a column ``percentile``.
 
     Notes
     -----
-    The window ends before the row, as for `z_score`. Some desks call this the "IV percentile"; their "IV rank" is the
-    place between the lowest and the highest instead.
+    The window ends before the row, as for `z_score`. For implied volatility this is the "IV percentile"; the "IV rank"
+    is a different measure, the position between the lowest and the highest value.
 
-    Of a frame in memory any window takes as long. A plan, of polars lazy, DuckDB or Spark, has a column for each row of
-    the window: collect before windows of many hundreds.
+    For a frame in memory, the time does not depend on the window. The plan of a lazy frame, DuckDB or Spark has one
+    column per row of the window: collect the frame before you use a window of many hundreds of rows.
 
     References
     ----------
@@ -179,11 +180,13 @@ def percentile(
         shifted = {f"__value_{step}": x.shift(step).over(*keys, order_by="__time") for step in steps}
         others = [nw.col(name) for name in shifted]
         # A tie counts half.
-        wins = [nw.when(other < x).then(1.0).when(other == x).then(0.5).otherwise(0.0) for other in others]
-        known = [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others]
+        points_below = [
+            nw.when(other < x).then(1.0).when(other == x).then(0.5).otherwise(0.0) for other in others
+        ]
+        has_value = [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others]
         rows = (
             rows.with_columns(**shifted)
-            .with_columns(__below=reduce(add, wins, below), __count=reduce(add, known, count))
+            .with_columns(__below=reduce(add, points_below, below), __count=reduce(add, has_value, count))
             .drop(*shifted)
         )
     share = nw.when(count >= least, ~x.is_null()).then(below / count * 100.0)
@@ -199,7 +202,7 @@ def _opened(
     least: int | None,
     by: str | Iterable[str] | None,
 ) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
-    """Check the arguments; return the table, its rows with ``__value`` and ``__time``, the series, window and least."""
+    """Check the arguments; return the table, its rows to compare, the series columns, window and least."""
     smallest = 2 if result == "z_score" else 1
     window = integer("window", window, least=smallest)
     least = window if least is None else integer("least", least, least=smallest)
@@ -209,31 +212,39 @@ def _opened(
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
     not_series = ("timestamp", value)
-    series = of_rows(table, without=not_series) if by is None else table.series(by, without=not_series)
+    series_columns = (
+        row_columns(table, without=not_series) if by is None else table.series_columns(by, without=not_series)
+    )
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
-    return table, single(rows, [*series, "timestamp"], ["__value"]), ["__one", *series], window, least
+    return (
+        table,
+        single(rows, [*series_columns, "timestamp"], ["__value"]),
+        ["__one", *series_columns],
+        window,
+        least,
+    )
 
 
 def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int) -> nw.DataFrame[Any]:
-    """Add ``percentile`` to rows in memory, which have ``__time`` and ``__value``, from integer ranks.
+    """Add ``percentile`` to rows in memory with ``__time`` and ``__value``, computed from integer ranks.
 
-    `below` counts the ranks of a window that are below another rank bit by bit, so a longer window costs no more.
+    `below` counts smaller ranks bit by bit, so a longer window takes no more time.
     """
     ordered = rows.with_row_index("__row").sort(*keys, "__time")
     value = ordered["__value"].to_numpy()
-    here = np.arange(len(value))
-    first = np.maximum.accumulate(np.where(starts_run(ordered, keys), here, 0))
-    known = ~np.isnan(value)
-    so_far = np.append(0, np.cumsum(known))
-    start, end = so_far[np.maximum(first, here - window)], so_far[here]
-    enough = known & (end - start >= least)
-    start, end = start[enough], end[enough]
+    position = np.arange(len(value))
+    series_start = np.maximum.accumulate(np.where(starts_run(ordered, keys), position, 0))
+    has_value = ~np.isnan(value)
+    values_before = np.append(0, np.cumsum(has_value))
+    start, end = values_before[np.maximum(series_start, position - window)], values_before[position]
+    has_enough = has_value & (end - start >= least)
+    start, end = start[has_enough], end[has_enough]
 
-    _, ranks = np.unique(value[known], return_inverse=True)
-    row_ranks = ranks[enough[known]]
+    _, ranks = np.unique(value[has_value], return_inverse=True)
+    row_ranks = ranks[has_enough[has_value]]
     lower, upper = below(ranks, start, end, row_ranks), below(ranks, start, end, row_ranks + 1)
     share = np.full(len(value), np.nan)
-    share[ordered["__row"].to_numpy()[enough]] = (lower + 0.5 * (upper - lower)) / (end - start) * 100.0
+    share[ordered["__row"].to_numpy()[has_enough]] = (lower + 0.5 * (upper - lower)) / (end - start) * 100.0
     return rows.with_columns(number_column("percentile", share))
 
 

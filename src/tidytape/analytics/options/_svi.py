@@ -1,4 +1,4 @@
-"""Fit of each smile by a curve of five parameters: raw SVI, stochastic volatility inspired."""
+"""Fit each smile with a curve of five parameters: raw SVI (stochastic volatility inspired)."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def svi(
 
     .. math:: w(k) = a + b \left( \rho (k - m) + \sqrt{(k - m)^2 + \sigma^2} \right), \qquad k = \ln(K/F)
 
-    is total variance :math:`\sigma_\mathrm{IV}^2 T`. The curve is fitted to the volatilities of the out-of-the-money
-    options, with total variance nowhere below 0, and slopes of the wings, :math:`b (1 \pm \rho)`, of at most 2, which
-    is Lee's bound. Other arbitrage is not excluded but found: `svi_arbitrage`.
+    which is the total variance :math:`\sigma_\mathrm{IV}^2 T`. The curve is fitted to the volatilities of the
+    out-of-the-money options, with total variance nowhere below 0, and slopes of the wings, :math:`b (1 \pm \rho)`, of
+    at most 2, which is Lee's bound. Other arbitrage is not excluded; `svi_arbitrage` finds it.
 
     Parameters
     ----------
@@ -53,8 +53,9 @@ def svi(
     by : str or iterable of str, optional
         As for `atm_volatility`.
     weights : {"vega", "equal"}
-        What the square of a quote's error, in vol points, counts: its vega, or the same for all. Vega counts what the
-        error costs, and so the money more than the far wings, where quoted volatilities hardly follow a curve.
+        The weight of the square of a quote's error in vol points: the quote's vega, or the same for all quotes. With
+        vega, an error counts by its effect on the price. So quotes at the money count more than those in the far wings,
+        where quoted volatilities hardly follow a curve.
     max_rmse : float, > 0
         The largest ``rmse`` of a fit whose status is ``ok``. [vol points]
 
@@ -65,32 +66,31 @@ def svi(
         - ``forward`` : float64, the median over the quotes that count. [quote per coin]
         - ``a``, ``b``, ``rho``, ``m``, ``sigma`` : float64, the parameters, of total variance; null without a fit. [1]
         - ``rmse`` : float64, root of the mean square error, not weighted. [vol points]
-        - ``lowest``, ``highest`` : float64, the log-moneyness of the quotes that count. [1]
-        - ``quotes`` : int64, how many.
+        - ``lowest``, ``highest`` : float64, the range of log-moneyness of the quotes that count. [1]
+        - ``quotes`` : int64, how many quotes count.
         - ``status`` : str. ``ok``: the curve was found and its ``rmse`` is at most ``max_rmse``. ``poor_fit``: the
-          nearest curve was found, and it is further from the quotes than that. ``too_few``: the quotes are of fewer
-          than five strikes. ``not_converged``: no curve was found. ``mixed``: the chain is of several underlyings, as
-          for `forward`, so no quote counts.
+          curve was found, but its ``rmse`` is larger. ``too_few``: the quotes are of fewer than five strikes.
+          ``not_converged``: no curve was found. ``mixed``: the chain is of several underlyings, as for `forward`, so no
+          quote counts.
 
     Raises
     ------
     MissingColumnError
         If ``chain`` lacks a column.
     QueryError
-        If ``weights`` is unknown, ``max_rmse`` is not above 0, a column holds something else, or ``chain`` is no frame,
-        or one of DuckDB or Spark.
+        If ``weights`` is unknown, ``max_rmse`` is not above 0, a column has values of another type, or ``chain`` is not
+        a frame, or belongs to DuckDB or Spark.
 
     See Also
     --------
-    svi_arbitrage : Whether the curves can be.
-    smile, surface : The volatilities that they say.
+    svi_arbitrage : Arbitrage of the curves. smile, surface : The volatilities of the curves.
 
     Notes
     -----
-    ``rmse`` counts every quote alike. A curve that is weighted by vega may run close to the quotes at the money and far
-    from those in the wings: on recorded chains most fits are within 0.4 vol points, and those of a few hours, or with
-    strikes six standard deviations away, are off by 3 to 17. Before using a poor fit at the money, compare `smile` at
-    ``moneyness=0`` with `atm_volatility`.
+    ``rmse`` counts every quote alike. A curve weighted by vega may be close to the quotes at the money and far from
+    those in the wings. On recorded chains most fits have an ``rmse`` within 0.4 vol points; fits a few hours before
+    expiry, or with strikes six standard deviations away, have 3 to 17. Before using a poor fit at the money, compare
+    `smile` at ``moneyness=0`` with `atm_volatility`.
 
     References
     ----------
@@ -126,18 +126,20 @@ def svi(
     k, deviation = np.log(strike / forward), volatility / 100 * np.sqrt(life / YEAR)
     d1 = deviation / 2 - k / deviation
     is_call = (rows["option_type"] == CALL).fill_null(value=False).to_numpy()
-    counts = np.isfinite(k) & (is_call == (k >= 0))
+    is_used = np.isfinite(k) & (is_call == (k >= 0))
     with np.errstate(over="ignore"):
-        # The root of vega, without the factor that all quotes of a smile share.
+        # The square root of vega, without the factor that all quotes of a smile share.
         weight = np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
     fits, statuses = [], []
     for start, end in pairwise([*starts, len(rows)]):
-        of = start + np.flatnonzero(counts[start:end])
-        of = of[np.lexsort((volatility[of], k[of]))]
-        with np.errstate(all="ignore"):  # the quotes need not make a smile
-            parameters, rmse, status = _fitted(k[of], volatility[of], deviation[of], weight[of])
-        middle, *ends = (np.median(forward[of]), k[of[0]], k[of[-1]]) if len(of) else (np.nan,) * 3
-        fits.append((middle, *parameters, rmse, *ends, len(of)))
+        used = start + np.flatnonzero(is_used[start:end])
+        used = used[np.lexsort((volatility[used], k[used]))]
+        with np.errstate(all="ignore"):  # the quotes may not form a smile
+            parameters, rmse, status = _fitted(k[used], volatility[used], deviation[used], weight[used])
+        median_forward, *ends = (
+            (np.median(forward[used]), k[used[0]], k[used[-1]]) if len(used) else (np.nan,) * 3
+        )
+        fits.append((median_forward, *parameters, rmse, *ends, len(used)))
         statuses.append("mixed" if mixed[start] else "poor_fit" if rmse > max_rmse else status)
 
     names = [*_NUMBERS, "quotes"]
@@ -166,9 +168,9 @@ def _fitted(
     volatility : array
         [vol points]
     deviation : array
-        The same as σ√T. [1]
+        The same volatility as σ√T. [1]
     weight : array
-        The root of how much the square of each quote's error counts.
+        The square root of the weight of each quote's squared error.
 
     Returns
     -------
@@ -182,7 +184,7 @@ def _fitted(
     # This factor turns an error of the deviation into an error of the volatility. [vol points]
     points = volatility / deviation
     curve = None
-    with suppress(np.linalg.LinAlgError, ValueError):  # quotes that make no smile overflow on the way
+    with suppress(np.linalg.LinAlgError, ValueError):  # quotes that form no smile may overflow
         curve = _searched(k, deviation, weight * points)
     if curve is None or not np.isfinite(curve).all():
         return unknown, np.nan, "not_converged"
@@ -194,9 +196,9 @@ def _fitted(
 
 
 def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
-    """Return the best curve as its least value, the slopes of its wings, m and σ; None if the search does not end.
+    """Return the best curve as its least value, the slopes of its wings, m and σ; None if the search does not converge.
 
-    A curve is written as these five numbers, because then each number has its own bounds, and a flat smile is not 0/0.
+    In these five numbers each has its own bounds, and a flat smile does not lead to 0/0.
     """
     span, most = k[-1] - k[0], float((deviation**2).max())
     low = np.array([1e-9 * most, 0.0, 0.0, k[0] - span, 1e-3 * span])
@@ -204,9 +206,9 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
     bounds = tuple(np.array([end[3], np.log(end[4])]) for end in (low, high))
     best = _best_curve_of(k, deviation, weight, low[0])
     search = least_squares(
-        lambda place: best(*place)[0],
+        lambda m_log_sigma: best(*m_log_sigma)[0],
         _guess(k, deviation**2, weight / (2 * deviation), span),
-        lambda place: best(*place)[1],
+        lambda m_log_sigma: best(*m_log_sigma)[1],
         bounds,
         method="dogbox",
         x_scale=np.array([span, 1.0]),
@@ -215,7 +217,7 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
     if search.success and low[0] < curve[0] <= high[0]:
         return curve
 
-    # Where variance is at its lower bound, level and wings depend on each other: search all five numbers together.
+    # If variance is at its lower bound, intercept and wings depend on each other, so search all five numbers together.
     def errors(curve: Floats) -> Floats:
         return weight * (np.sqrt(_variance(curve, k)) - deviation)
 
@@ -223,73 +225,79 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
         scale: Floats = weight / (2 * np.sqrt(_variance(curve, k)))
         return scale[:, None] * _gradient(curve, k)
 
-    inside, wide = np.clip(curve, low + 1e-6 * (high - low), high - 1e-6 * (high - low)), (low, high)
-    search = least_squares(errors, inside, slopes, wide, x_scale="jac", max_nfev=300)
+    inside, bounds_of_five = (
+        np.clip(curve, low + 1e-6 * (high - low), high - 1e-6 * (high - low)),
+        (low, high),
+    )
+    search = least_squares(errors, inside, slopes, bounds_of_five, x_scale="jac", max_nfev=300)
     if not search.success:
-        # The search creeps along a bound, as where a smile has a kink; the other method ends on the bound.
-        search = least_squares(errors, search.x, slopes, wide, method="dogbox", x_scale="jac", max_nfev=300)
+        # This search creeps along a bound, e.g. if a smile has a kink. The other method ends on the bound.
+        search = least_squares(
+            errors, search.x, slopes, bounds_of_five, method="dogbox", x_scale="jac", max_nfev=300
+        )
     return search.x if search.success else None
 
 
 def _best_curve_of(
     k: Floats, deviation: Floats, weight: Floats, least: float
 ) -> Callable[[float, float], tuple[Floats, Floats, Floats]]:
-    """Return a function of m and ln σ: the errors of the best curve there, their slopes in m and ln σ, and the curve.
+    """Return a function of m and ln σ that gives the errors of the best curve, their slopes in both, and the curve.
 
-    For given m and σ total variance is linear in its level and wings, so linear least squares finds these three. A
-    search over all five creeps along a valley, for quotes hardly tell a steep wing from a far m.
+    For given m and σ total variance is linear in its intercept and wings, so linear least squares finds these three. A
+    search over all five numbers would be slow, because quotes hardly tell a steep wing from a distant m.
     """
     start = deviation
 
-    @lru_cache(maxsize=1)  # a search asks for the errors at a place, then for their slopes at the same place
+    @lru_cache(maxsize=1)  # a search asks for the errors at m and ln σ, then for their slopes there
     def best(m: float, log_sigma: float) -> tuple[Floats, Floats, Floats]:
         nonlocal start
         sigma = np.exp(log_sigma)
         x, root, basis = _basis(k, m, sigma)
-        now, solution, free = start, np.zeros(3), [0]
-        for _ in range(8):  # Newton's steps, because the errors are those of the root of the variance
-            scale = weight / (2 * now)
-            solution, free = _linear(basis * scale[:, None], (2 * deviation - now) * now * scale)
+        fitted, solution, free = start, np.zeros(3), [0]
+        for _ in range(8):  # Newton's method, because errors are measured in the root of the variance
+            scale = weight / (2 * fitted)
+            solution, free = _linear(basis * scale[:, None], (2 * deviation - fitted) * fitted * scale)
             solution[0] = max(solution[0], least - sigma * np.sqrt(solution[1] * solution[2]))
-            before, now = now, np.sqrt(np.maximum(basis @ solution, _TINY))
-            if np.max(np.abs(now - before) / now) < 1e-9:
+            previous, fitted = fitted, np.sqrt(np.maximum(basis @ solution, _TINY))
+            if np.max(np.abs(fitted - previous) / fitted) < 1e-9:
                 break
-        start = now
-        level, left_wing, right_wing = solution
-        scale, mean = (weight / (2 * now))[:, None], (left_wing + right_wing) / 2
+        start = fitted
+        intercept, left_wing, right_wing = solution
+        scale, mean = (weight / (2 * fitted))[:, None], (left_wing + right_wing) / 2
         slopes = scale * np.column_stack(
             [(left_wing - right_wing) / 2 - mean * x / root, mean * sigma**2 / root]
         )
         of_others = scale * basis[:, free]
         slopes -= of_others @ np.linalg.lstsq(of_others, slopes, rcond=None)[0]
-        curve = np.array([level + sigma * np.sqrt(left_wing * right_wing), left_wing, right_wing, m, sigma])
-        return weight * (now - deviation), slopes, curve
+        curve = np.array(
+            [intercept + sigma * np.sqrt(left_wing * right_wing), left_wing, right_wing, m, sigma]
+        )
+        return weight * (fitted - deviation), slopes, curve
 
     return best
 
 
 def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
-    """Return level, left and right wing by least squares, wings from 0 to `LEE`; and which of them are at no bound."""
+    """Return intercept, left and right wing by least squares, wings from 0 to `LEE`, and the indices at no bound."""
     best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0].astype(float)
     ends = np.clip(best, 0.0, LEE)
-    free, least = [0, 1, 2], np.inf
-    for side in [
-        side for side in (1, 2) if ends[side] != best[side]
-    ]:  # suppose that this wing is at its bound
-        other, rest = 3 - side, target - basis[:, side] * ends[side]
-        level, wing = np.linalg.lstsq(basis[:, [0, other]], rest, rcond=None)[0]
+    free, least_error = [0, 1, 2], np.inf
+    # Suppose in turn that each wing beyond its bound is at the bound.
+    for wing_index in [index for index in (1, 2) if ends[index] != best[index]]:
+        other, remainder = 3 - wing_index, target - basis[:, wing_index] * ends[wing_index]
+        intercept, wing = np.linalg.lstsq(basis[:, [0, other]], remainder, rcond=None)[0]
         inside = min(max(wing, 0.0), LEE)
         if inside != wing:
-            level = basis[:, 0] @ (rest - basis[:, other] * inside) / (basis[:, 0] @ basis[:, 0])
-        tried = np.array([level, ends[1], ends[2]])
-        tried[other] = inside
-        if (error := float(np.sum((target - basis @ tried) ** 2))) < least:
-            best, least, free = tried, error, [0, other] if inside == wing else [0]
+            intercept = basis[:, 0] @ (remainder - basis[:, other] * inside) / (basis[:, 0] @ basis[:, 0])
+        candidate = np.array([intercept, ends[1], ends[2]])
+        candidate[other] = inside
+        if (error := float(np.sum((target - basis @ candidate) ** 2))) < least_error:
+            best, least_error, free = candidate, error, [0, other] if inside == wing else [0]
     return best, free
 
 
 def _basis(k: Floats, m: Any, sigma: Any) -> tuple[Floats, Floats, Floats]:
-    """Return k - m, the root in the curve's formula, and the factors of level, left and right wing."""
+    """Return k - m, the root in the curve's formula, and the factors of intercept, left and right wing."""
     x, root = k - m, np.hypot(k - m, sigma)
     return x, root, np.stack([np.ones_like(x), (root - x) / 2, (root + x) / 2], axis=-1)
 
@@ -327,9 +335,14 @@ def _guess(k: Floats, variance: Floats, weight: Floats, span: float) -> Floats:
     places, widths = np.linspace(k[0] - 0.9 * span, k[-1] + 0.9 * span, 15), span * np.geomspace(0.01, 4, 11)
     m, sigma = (grid.ravel()[:, None] for grid in np.meshgrid(places, widths))
     basis = _basis(k, m, sigma)[2] * weight[:, None]
-    level, wings = basis[:, :, 0], basis[:, :, 1:]
+    intercept_basis, wings = basis[:, :, 0], basis[:, :, 1:]
     slopes = np.clip(np.linalg.pinv(basis) @ (variance * weight), 0, LEE)[:, 1:, None]
-    rest = variance * weight - (wings @ slopes)[:, :, 0]
-    rest -= level * (np.sum(level * rest, axis=1) / np.sum(level * level, axis=1))[:, None]
-    best = np.argmin(np.sum(rest**2, axis=1))
+    remainder = variance * weight - (wings @ slopes)[:, :, 0]
+    remainder -= (
+        intercept_basis
+        * (np.sum(intercept_basis * remainder, axis=1) / np.sum(intercept_basis * intercept_basis, axis=1))[
+            :, None
+        ]
+    )
+    best = np.argmin(np.sum(remainder**2, axis=1))
     return np.array([m[best, 0], np.log(sigma[best, 0])])

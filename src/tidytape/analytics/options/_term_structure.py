@@ -41,7 +41,7 @@ def term_structure(
     at: TimeLike | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Term structure of volatility or of skew: its value by days to expiry.
+    r"""Term structure of volatility or of skew: the value by days to expiry.
 
     .. math:: \mathrm{skew}_{25} = \sigma(\Delta_\mathrm{put} = -0.25) - \sigma(\Delta_\mathrm{call} = 0.25)
 
@@ -53,33 +53,31 @@ def term_structure(
         As `delta_points` or `constant_maturity` return them. Uses ``timestamp``, ``days`` [d], and ``iv_atm`` or, for
         skew, ``iv_25p`` and ``iv_25c`` [%].
     value : {"implied_volatility", "skew"}
-        Of the volatility at the money, or of the skew.
+        Volatility at the money, or skew.
     delta : int
         Size of the delta of the skew, 1 to 49. [%]
     at : time, optional
-        Of each series the last chain at or before it; every chain otherwise.
+        Keep only the last chain of each series at or before this time; by default every chain.
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
     frame, one row per (by, timestamp, days), sorted by these, of the kind of ``points``
         The rules ``atm`` and ``delta`` and ``expiry``, if ``points`` has them; ``days`` [d]; and ``implied_volatility``
-        [%] or ``skew`` [vol points], float64, null where a point is.
+        [%] or ``skew`` [vol points], float64, null if a point is null.
 
     Raises
     ------
     MissingColumnError
         If ``points`` lacks a column.
     QueryError
-        If an argument cannot be right, a column is not numeric, or ``points`` is no frame.
+        If an argument is not as listed, a column is not numeric, or ``points`` is not a frame.
 
     See Also
     --------
-    slope : Its long end minus its short end.
-    forward_volatility : What it says of the time between two maturities.
-    tenor_structure : The same of the service's summaries.
-    tidytape.plot.term_structure : Its picture.
+    slope : The value at a long maturity minus that at a short one. forward_volatility : The volatility between two
+    maturities. tenor_structure : The same from the service's summaries. tidytape.plot.term_structure : The plot.
 
     References
     ----------
@@ -98,11 +96,15 @@ def term_structure(
     one_of("value", value, VALUES)
     _, put, call = wing_points(delta)
     if value == "implied_volatility":
-        needed, measure = ["iv_atm"], nw.col("iv_atm")
+        point_columns, measure = ["iv_atm"], nw.col("iv_atm")
     else:
-        needed, measure = [put, call], nw.col(put) - nw.col(call)
+        point_columns, measure = [put, call], nw.col(put) - nw.col(call)
     table = OpenTable.of(
-        points, times=["timestamp"], optional_times=["expiry"], numbers=["days", *needed], parameter="points"
+        points,
+        times=["timestamp"],
+        optional_times=["expiry"],
+        numbers=["days", *point_columns],
+        parameter="points",
     )
     keys = series_of(table, by, without=["expiry", value])
     rows = last_before(table.rows, at, keys).select(*keys, *table.clocks, "days", measure.alias(value))
@@ -132,16 +134,17 @@ def slope(
     short, long : float or str
         The two maturities, in days [d] or as a tenor, e.g. ``"1m"``.
     value : {"implied_volatility", "skew"}, optional
-        Which of the two; the one that ``structure`` has otherwise.
+        Which column; by default the one that ``structure`` has.
     flat : float, >= 0
-        The slope up to which, either way, the structure is called flat. [vol points]
+        The structure is called flat if the size of its slope is at most this. [vol points]
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
     frame, one row per (by, timestamp), sorted by these, of the kind of ``structure``
-        - ``short``, ``long`` : float64, the values there, null where there is none, or two. [as the value]
+        - ``short``, ``long`` : float64, the values at the two maturities, null if there is none or more than one. [as
+          the value]
         - ``slope`` : float64, long minus short. [vol points]
         - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` (inverted) where it is
           below minus that, ``flat`` between, null where it is null.
@@ -153,7 +156,7 @@ def slope(
         If ``structure`` lacks a column.
     QueryError
         If ``short`` is not shorter than ``long``, ``flat`` is below 0, ``structure`` has both values and ``value``
-        names neither, a column is not numeric, or ``structure`` is no frame.
+        names neither, a column is not numeric, or ``structure`` is not a frame.
 
     References
     ----------
@@ -169,15 +172,17 @@ def slope(
     >>> slope(structure, short="1w", long=90).select("short", "long", "slope", "structure").row(0)
     (60.0, 53.0, -7.0, 'backwardation')
     """
-    near, far = in_days("short", short), in_days("long", long)
-    if not near < far:
-        raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
+    short_days, long_days = in_days("short", short), in_days("long", long)
+    if not short_days < long_days:
+        raise QueryError("long", got=long, expected=f"a maturity longer than short, {short_days:g} days")
     table = OpenTable.of(structure, parameter="structure")
     if "iv_atm" in table.names and not set(table.names).intersection(VALUES):
         has_reversal = any(name.endswith("_call_minus_put") for name in table.names)
         is_skew = value == "skew" or (has_reversal and value != "implied_volatility")
-        chosen, note = (', value="skew"', "; skew is put minus call") if is_skew else ("", "")
-        call = f"term_structure(constant_maturity(points, days=[{near:g}, {far:g}]){chosen})"
+        value_argument, note = (', value="skew"', "; skew is put minus call") if is_skew else ("", "")
+        call = (
+            f"term_structure(constant_maturity(points, days=[{short_days:g}, {long_days:g}]){value_argument})"
+        )
         raise QueryError(
             "structure",
             got="points of smiles",
@@ -187,39 +192,39 @@ def slope(
     value_column = value_of(value, table.names)
     table = OpenTable.of(table, times=["timestamp"], numbers=["days", value_column], parameter="structure")
     keys = [*series_of(table, by, without=[value_column, "short_days", "long_days", *_SLOPE]), "timestamp"]
-    result = sloped(table.rows, keys, value_column, along="days", short=near, long=far, flat=flat)
+    result = sloped(table.rows, keys, value_column, along="days", short=short_days, long=long_days, flat=flat)
     return table.closed(result, sort=keys)
 
 
 def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
-    r"""Forward volatility between each maturity and the next, and whether they contradict each other.
+    r"""Forward volatility between each maturity and the next, and calendar arbitrage between them.
 
     .. math:: \sigma_{12} = \sqrt{\frac{\sigma_2^2 T_2 - \sigma_1^2 T_1}{T_2 - T_1}}
 
-    Total variance that falls from one maturity to the next is a calendar arbitrage at the money: then there is no such
+    If total variance falls from one maturity to the next, there is a calendar arbitrage at the money, and no forward
     volatility.
 
     Parameters
     ----------
     structure : frame, n rows, one per (by, timestamp, days), any order
-        As `term_structure` returns it. Uses ``timestamp``, ``days`` [d] and ``implied_volatility`` [%]; rows without
-        one of the last two, or with one not above 0, are passed over, and so are maturities that are there twice.
+        As `term_structure` returns it. Uses ``timestamp``, ``days`` [d] and ``implied_volatility`` [%]; rows in which
+        one of the last two is null or not above 0 are left out, and so are maturities that appear twice.
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
     frame, one row per (by, timestamp) and pair of neighbouring maturities, sorted, of the kind of ``structure``
-        - ``days``, ``next_days`` : float64, from when to when. [d]
-        - ``forward_volatility`` : float64, null where there is an arbitrage. [%]
-        - ``calendar_arbitrage`` : bool, whether total variance falls by more than 1e-12 of itself.
+        - ``days``, ``next_days`` : float64, the two maturities. [d]
+        - ``forward_volatility`` : float64, null if there is an arbitrage. [%]
+        - ``calendar_arbitrage`` : bool, whether total variance falls by a share of more than 1e-12.
 
     Raises
     ------
     MissingColumnError
         If ``structure`` lacks a column.
     QueryError
-        If a column is not numeric, or ``structure`` is no frame.
+        If a column is not numeric, or ``structure`` is not a frame.
 
     References
     ----------
@@ -240,23 +245,26 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     table = OpenTable.of(structure, times=["timestamp"], numbers=numbers, parameter="structure")
     keys = [*series_of(table, by, without=[*numbers, *_FORWARD]), "timestamp"]
     days, volatility = nw.col("days"), nw.col("implied_volatility")
-    known = single(table.rows, [*keys, "days"], ["implied_volatility"]).filter(
+    structure_rows = single(table.rows, [*keys, "days"], ["implied_volatility"]).filter(
         is_above_zero(days), is_above_zero(volatility)
     )
     variance, next_days = volatility**2 * days, nw.col(next_of("days"))
     pairs = with_next(
-        known.with_columns(__variance=variance), ("days", "__variance"), over=keys, order_by=("days",)
+        structure_rows.with_columns(__variance=variance),
+        ("days", "__variance"),
+        over=keys,
+        order_by=("days",),
     ).filter(next_days > days)
-    gained = nw.col(next_of("__variance")) - nw.col("__variance")
-    falls = gained < -_NOISE * nw.col("__variance")
-    # Rounding may leave a gain of zero a little below.
-    forward = (nw.max_horizontal(gained, nw.lit(0.0)) / (next_days - days)).sqrt()
+    gain = nw.col(next_of("__variance")) - nw.col("__variance")
+    is_arbitrage = gain < -_NOISE * nw.col("__variance")
+    # Rounding may put a gain of zero slightly below zero.
+    forward = (nw.max_horizontal(gain, nw.lit(0.0)) / (next_days - days)).sqrt()
     result = pairs.select(
         *keys,
         "days",
         next_days=next_days,
-        forward_volatility=nw.when(~falls).then(forward),
-        calendar_arbitrage=falls,
+        forward_volatility=nw.when(~is_arbitrage).then(forward),
+        calendar_arbitrage=is_arbitrage,
     )
     return table.closed(result, sort=[*keys, "days"])
 
@@ -277,12 +285,12 @@ def tenor_structure(
         Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG or SKEW_OPTION_SUMMARY_AGG. Uses ``tenor``, ``timestamp`` and the
         value.
     value : {"implied_volatility", "skew"}, optional
-        Which column; the one that the frame has otherwise. [%], or [vol points], put minus call
+        Which column; by default the one that the frame has. [%], or [vol points], put minus call
     at : time, optional
-        Keep one time of each series: the last at or before this one, whichever tenors it has. Every time otherwise.
+        Keep only the last time of each series at or before this time, whichever tenors it has. By default keep every
+        time.
     by : str or iterable of str, optional
-        The columns that tell one series from another, without the tenor; those of the identity columns that there are
-        otherwise.
+        Columns that tell one series from another, without the tenor; by default the identity columns of the frame.
 
     Returns
     -------
@@ -290,14 +298,14 @@ def tenor_structure(
         ``by``, ``timestamp``, ``tenor``, and
 
         - ``days`` : float64, the tenor's length, null where the tenor is unknown. [d]
-        - the value, as it is.
+        - the value, unchanged.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``value`` is none of those listed or left out where the frame has both, or ``at`` is no time.
+        If ``value`` is not as listed, or is left out although the frame has both columns, or ``at`` is not a time.
 
     See Also
     --------
@@ -306,8 +314,8 @@ def tenor_structure(
 
     Notes
     -----
-    A summary of an interval is known when the interval ends, and ``at`` is compared with ``timestamp``, its start.
-    Where it matters what was known, shift it, or use `tidytape.analytics.pit.known_at`.
+    A summary of an interval is known when the interval ends, but ``at`` is compared with ``timestamp``, its start. If
+    it matters what was known, pass an earlier ``at``, or use `tidytape.analytics.pit.known_at`.
 
     References
     ----------
@@ -326,13 +334,15 @@ def tenor_structure(
     [('ONE_W', 7.0, 54.7), ('ONE_M', 30.0, 52.3)]
     """
     table, column = _opened(frame, value)
-    series = table.series(by, without=("tenor", "timestamp", column, "days"))
+    series_columns = table.series_columns(by, without=("tenor", "timestamp", column, "days"))
     tenor = nw.col("tenor").cast(nw.String)
     days = nw.lit(None, nw.Float64)
-    for known in Tenor:
-        days = nw.when(tenor == known.value).then(nw.lit(float(known.days))).otherwise(days)
-    rows = last_before(table.rows, at, series).select(*series, "timestamp", tenor, days.alias("days"), column)
-    return table.closed(rows, sort=[*series, "timestamp", "days"])
+    for candidate in Tenor:
+        days = nw.when(tenor == candidate.value).then(nw.lit(float(candidate.days))).otherwise(days)
+    rows = last_before(table.rows, at, series_columns).select(
+        *series_columns, "timestamp", tenor, days.alias("days"), column
+    )
+    return table.closed(rows, sort=[*series_columns, "timestamp", "days"])
 
 
 def tenor_slope(
@@ -356,9 +366,9 @@ def tenor_slope(
     short, long : str
         Two tenors, by name or alias, ``long`` the longer: ``"1w"`` and ``"3m"``.
     value : {"implied_volatility", "skew"}, optional
-        Which column; the one that the frame has otherwise. [%], or [vol points], put minus call
+        Which column; by default the one that the frame has. [%], or [vol points], put minus call
     flat : float, >= 0
-        The slope up to which, either way, the structure is called flat. [unit of the value]
+        The structure is called flat if the size of its slope is at most this. [unit of the value]
     by : str or iterable of str, optional
         The columns that tell one series from another, without the tenor.
 
@@ -367,8 +377,8 @@ def tenor_slope(
     frame, one row per (by, timestamp) with either tenor, sorted by that, of the kind of ``frame``
         ``by``, ``timestamp``, and
 
-        - ``short``, ``long`` : float64, the values; null where the tenor is missing at that time, or there twice.
-          [unit of the value]
+        - ``short``, ``long`` : float64, the values; null if the tenor is missing at that time, or appears twice. [unit
+          of the value]
         - ``slope`` : float64, long minus short, null where either is. [unit of the value]
         - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` (inverted) where it is
           below minus that, ``flat`` between, null where it is null.
@@ -379,11 +389,11 @@ def tenor_slope(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a tenor is unknown or ``short`` is not the shorter, or another argument is none of what it may be.
+        If a tenor is unknown or ``short`` is not the shorter, or another argument is not as listed.
 
     Notes
     -----
-    A tenor that is there twice at a time has no value: tell such series apart with ``by``.
+    If a tenor appears twice at a time, it has no value: name the column that tells the two series apart in ``by``.
 
     References
     ----------
@@ -400,15 +410,19 @@ def tenor_slope(
     >>> tenor_slope(frame, short="1w", long="1m").select("slope", "structure").row(0)
     (-2.25, 'backwardation')
     """
-    near, far = (choice(tenor, Tenor, parameter=name) for name, tenor in (("short", short), ("long", long)))
-    if near.days >= far.days:
-        raise QueryError("short", got=short, expected=f"a tenor shorter than {far.alias}")
+    short_tenor, long_tenor = (
+        choice(tenor, Tenor, parameter=name) for name, tenor in (("short", short), ("long", long))
+    )
+    if short_tenor.days >= long_tenor.days:
+        raise QueryError("short", got=short, expected=f"a tenor shorter than {long_tenor.alias}")
     table, column = _opened(frame, value)
     keys = [
-        *table.series(by, without=("tenor", "timestamp", column, "short_tenor", "long_tenor", *_SLOPE)),
+        *table.series_columns(
+            by, without=("tenor", "timestamp", column, "short_tenor", "long_tenor", *_SLOPE)
+        ),
         "timestamp",
     ]
-    ends = {"short": near.value, "long": far.value}
+    ends = {"short": short_tenor.value, "long": long_tenor.value}
     tenors = nw.col("tenor").cast(nw.String)
     rows = table.rows.with_columns(tenors).filter(tenors.is_in(list(ends.values())))
     return table.closed(sloped(rows, keys, column, along="tenor", **ends, flat=flat), sort=keys)

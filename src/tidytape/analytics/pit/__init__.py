@@ -1,6 +1,6 @@
 """Point in time: the time at which each row is known, so that no study looks ahead.
 
-- `known_at` : when each point is known.
+- `known_at` : the time at which each point is known.
 - `as_of` : the rows that were known at a time.
 - `asof_join` : for each decision, the last row that was known at its time.
 - `to_backtesting`, `to_vectorbt`, `to_nautilus` : candles in the form that these libraries take.

@@ -1,4 +1,4 @@
-"""Candles as the frames that libraries of backtests take."""
+"""Candles in the form that backtesting libraries take."""
 
 from __future__ import annotations
 
@@ -23,37 +23,38 @@ _CANDLE = ("open", "high", "low", "close", "volume")
 
 
 def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) -> pd.DataFrame:
-    """Candles of one series as the data of backtesting.py: ``Backtest(to_backtesting(candles), Strategy)``.
+    """Convert candles of one series to the data of backtesting.py: ``Backtest(to_backtesting(candles), Strategy)``.
 
     Parameters
     ----------
     candles : frame, n rows, key (timestamp), any order
         Schema TRADE_SIDE_AGNOSTIC_AGG of one series. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close``
-        [quote per coin] and ``volume`` [coin; USD if so asked].
+        [quote per coin] and ``volume`` [coin; USD if fetched in USD].
     columns : str or iterable of str
-        More columns to keep, as they are: a strategy sees them as ``self.data.<name>``, at the row's ``next``.
+        More columns to keep unchanged. A strategy reads them as ``self.data.<name>`` in its ``next``.
 
     Returns
     -------
     pandas.DataFrame, n rows
-        Columns ``Open``, ``High``, ``Low``, ``Close``, ``Volume``, float64, by time of opening, ascending, in UTC; and
-        ``columns``. Needs the extra ``pandas``, of any engine's frame.
+        Columns ``Open``, ``High``, ``Low``, ``Close``, ``Volume``, float64, and ``columns``. The index is the start of
+        the candle, ascending, in UTC.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds more than one series, or a time twice, or ``columns`` has a name twice or one of the result.
+        If the frame has several series, or several rows at one time, or ``columns`` repeats a name or has a name of the
+        result.
 
     Notes
     -----
-    A row is stamped with the start of its candle, and the library calls ``next`` when the candle is complete: orders of
-    that call are filled at the open of the next row, unless ``trade_on_close=True``. So nothing looks ahead. What else
-    a strategy is to see goes in by `asof_join` of the candles' ``known_at`` with the facts, and from there by
+    The time of a row is the start of its candle. The library calls ``next`` when the candle is complete, and fills the
+    orders of that call at the open of the next row, unless ``trade_on_close=True``. So nothing looks ahead. To give a
+    strategy other data, join them to the candles with `asof_join` on the candles' ``known_at``, and name them in
     ``columns``.
 
-    The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
+    The candle of an interval in progress will still change: leave it out with ``as_of(candles, now)``.
 
     References
     ----------
@@ -71,51 +72,51 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     3.0
     """
     names = {name: name.title() for name in _CANDLE}
-    more = as_list(columns)
-    if more:
-        arguments.columns("columns", more, reserved=("timestamp", *names, *names.values()))
-    table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
-    one_series(table, table.series())
-    return _by_time(table.rows, more=more).rename(columns=names)
+    more_columns = as_list(columns)
+    if more_columns:
+        arguments.columns("columns", more_columns, reserved=("timestamp", *names, *names.values()))
+    table = OpenTable.of(candles, more_columns, times=["timestamp"], numbers=_CANDLE)
+    one_series(table, table.series_columns())
+    return _by_time(table.rows, more=more_columns).rename(columns=names)
 
 
 def to_vectorbt(
     candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol", columns: str | Iterable[str] = ()
 ) -> pd.DataFrame:
-    """Candles of several series side by side, as vectorbt takes them: ``Portfolio.from_signals(frame["Close"], …)``.
+    """Convert candles of several series to vectorbt's wide form: ``Portfolio.from_signals(frame["Close"], …)``.
 
     Parameters
     ----------
     candles : frame, n rows, key (by, timestamp), any order
         Schema TRADE_SIDE_AGNOSTIC_AGG. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close`` [quote per coin]
-        and ``volume`` [coin; USD if so asked].
+        and ``volume`` [coin; USD if fetched in USD].
     by : str or iterable of str
-        The columns that tell series apart, one of them at least.
+        Columns that tell series apart, at least one.
     columns : str or iterable of str
-        More columns to keep, as they are: ``frame["rate_close"]`` has a column per series, as ``frame["Close"]`` does.
+        More columns to keep unchanged: ``frame["rate_close"]`` has a column per series, as ``frame["Close"]`` does.
 
     Returns
     -------
     pandas.DataFrame, one row per time
         Columns ``(field, *by)`` with the fields ``Open``, ``High``, ``Low``, ``Close``, ``Volume`` and ``columns``:
-        ``frame["Close"]`` has a column per series. Candles are float64; NaN where a series has no candle; by time of
-        opening, ascending, in UTC. Needs the extra ``pandas``, of any engine's frame.
+        ``frame["Close"]`` has a column per series. Candles are float64, and NaN where a series has no candle. The index
+        is the start of the candle, ascending, in UTC.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If a series has a time twice, as two exchanges' of one symbol have, or ``columns`` has a name twice or one of
-        the result.
+        If a series has several rows at one time, as if ``by`` does not tell two exchanges apart, or ``columns`` repeats
+        a name or has a name of the result.
 
     Notes
     -----
-    A row is stamped with the start of its candle and holds its close, which is known an interval later. vectorbt fills
-    a signal at the price of the same row: a signal made of a row's close belongs in the next row, ``signal.shift(1)``,
-    filled at ``frame["Open"]``, or what is bought is bought at a price that was not known yet to be had.
+    The time of a row is the start of its candle, but the row holds the close, which is known one interval later.
+    vectorbt fills a signal at the price of the same row. So move a signal that is computed from a row's close to the
+    next row, ``signal.shift(1)``, and fill it at ``frame["Open"]``; otherwise it trades at a price of the past.
 
-    The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
+    The candle of an interval in progress will still change: leave it out with ``as_of(candles, now)``.
 
     References
     ----------
@@ -133,22 +134,24 @@ def to_vectorbt(
     {'BTCUSDT': 1.5, 'ETHUSDT': 2.0}
     """
     names = {name: name.title() for name in _CANDLE}
-    more = as_list(columns)
-    if more:
-        arguments.columns("columns", more, reserved=("timestamp", *names, *names.values(), *as_list(by)))
-    table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
-    series = table.series(by, without=["timestamp", *_CANDLE, *more])
-    if not series:
+    more_columns = as_list(columns)
+    if more_columns:
+        arguments.columns(
+            "columns", more_columns, reserved=("timestamp", *names, *names.values(), *as_list(by))
+        )
+    table = OpenTable.of(candles, more_columns, times=["timestamp"], numbers=_CANDLE)
+    series_columns = table.series_columns(by, without=["timestamp", *_CANDLE, *more_columns])
+    if not series_columns:
         raise QueryError("by", got=by, expected="at least one column")
-    others = [name for name in IDENTITY if name in table.names and name not in (*series, "interval")]
-    hint = f"tell the series apart, by={[*series, *others]}" if others else None
-    rows = _by_time(table.rows, series, more=more, hint=hint)
-    wide = cast("pd.DataFrame", rows.rename(columns=names).unstack(series))
-    return wide.rename_axis(columns=["field", *series])
+    others = [name for name in IDENTITY if name in table.names and name not in (*series_columns, "interval")]
+    hint = f"tell the series apart, by={[*series_columns, *others]}" if others else None
+    rows = _by_time(table.rows, series_columns, more=more_columns, hint=hint)
+    wide_candles = cast("pd.DataFrame", rows.rename(columns=names).unstack(series_columns))
+    return wide_candles.rename_axis(columns=["field", *series_columns])
 
 
 def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.DataFrame:
-    """Candles of one series as the data of NautilusTrader's ``BarDataWrangler(bar_type, instrument).process(…)``.
+    """Convert candles of one series to the data of NautilusTrader's ``BarDataWrangler(…).process``.
 
     Parameters
     ----------
@@ -156,26 +159,26 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
         Schema TRADE_SIDE_AGNOSTIC_AGG of one series. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close``
         [quote per coin] and ``volume`` [coin].
     interval : str, optional
-        Name or alias of the interval; what the column ``interval`` says in each row, unless said.
+        Name or alias of the interval; by default the column ``interval`` of each row.
 
     Returns
     -------
     pandas.DataFrame, n rows
-        Columns ``open``, ``high``, ``low``, ``close``, ``volume``, float64, in this order, by ``timestamp``: the time
-        at which each candle is **complete**, ascending, in UTC. Needs the extra ``pandas``, of any engine's frame.
+        Columns ``open``, ``high``, ``low``, ``close``, ``volume``, float64, in this order. The index ``timestamp`` is
+        the time at which each candle is **complete**, ascending, in UTC.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds more than one series, a time twice, or a candle whose interval is not known.
+        If the frame has several series, several rows at one time, or a candle with an unknown interval.
 
     Notes
     -----
-    That engine shows a bar to a strategy at the bar's ``ts_init`` and demands that this be the bar's close [1]_. The
-    wrangler makes it of the index, so the index is the close, and ``ts_init_delta`` stays 0: stamped with its start, a
-    bar would be shown an interval too early.
+    NautilusTrader shows a bar to a strategy at the bar's ``ts_init``, which must be the close of the bar [1]_. The
+    wrangler takes ``ts_init`` from the index. So the index is the close, and ``ts_init_delta`` stays 0: with the start
+    of the bar, a strategy would see it one interval too early.
 
     References
     ----------
@@ -194,35 +197,35 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
     """
     table = OpenTable.of(candles, times=["timestamp"], numbers=_CANDLE)
     table, rows, _ = known(table, rule="interval", interval=interval)
-    one_series(table, table.series())
+    one_series(table, table.series_columns())
     return _by_time(rows.select(nw.col(*_CANDLE).cast(nw.Float64), timestamp=nw.col(WHEN)))
 
 
 def _by_time(
     rows: nw.LazyFrame[Any],
-    series: Sequence[str] = (),
+    series_columns: Sequence[str] = (),
     *,
     more: Iterable[str] = (),
     hint: str | None = None,
 ) -> pd.DataFrame:
-    """Return candles as a pandas frame by time and series, ascending, with more columns behind.
+    """Return candles as a pandas frame indexed by time and series, ascending, with ``more`` columns after the prices.
 
     Raises
     ------
     QueryError
-        If a time is null, or there twice.
+        If a time is null, or a series has it twice.
     """
-    key = ["timestamp", *series]
+    key = ["timestamp", *series_columns]
     candles = rows.select(*key, *_CANDLE, *more).sort(*key).collect()
     if candles.select(*key).is_duplicated().any() or candles["timestamp"].is_null().any():
         raise QueryError(
             "candles", got="a time twice, or none", expected="each time once in a series", hint=hint
         )
     times = nw.col("timestamp").cast(nw.Datetime("ns", "UTC"))
-    # Words become text on every engine: a pandas level of categories takes no new names, so no column could be added.
-    words = [name for name in series if candles.schema[name] in (nw.Categorical, nw.Enum)]
+    # Categories become text: a caller could add no column to a pandas frame whose column names are categories.
+    categories = [name for name in series_columns if candles.schema[name] in (nw.Categorical, nw.Enum)]
     return (
-        candles.with_columns(times, *[nw.col(name).cast(nw.String) for name in words])
+        candles.with_columns(times, *[nw.col(name).cast(nw.String) for name in categories])
         .to_pandas()
         .set_index(key)
     )

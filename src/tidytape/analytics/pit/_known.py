@@ -1,4 +1,4 @@
-"""When a point is known; the rows that were known at an instant; and the last fact known at each decision."""
+"""The time at which a point is known; the rows known at an instant; and the last fact known at each decision."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import column, nanoseconds, one_of
 from tidytape.analytics._series import (
+    IS_REPEATED,
     SESSION_END,
-    TWICE,
     WORDS,
     is_of_levels,
     knows_length,
-    of_rows,
-    one_engine,
     repeated,
+    require_one_engine,
+    row_columns,
     warn_unless_met,
 )
 from tidytape.errors import NoMatchWarning, QueryError
@@ -32,7 +32,7 @@ from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND, interval_of
 
 EVER = 2**61
-"""73 years, as good as no limit. [ns]"""
+"""A length that is as good as no limit: 73 years. [ns]"""
 
 KNOWN_AT = "known_at"
 """The column that says when a row is known."""
@@ -41,10 +41,10 @@ KNOWN = (KNOWN_AT, "known_at_rule")
 """The columns that `known_at` adds."""
 
 _TIMES = ("timestamp", "interval", "period_start", SESSION_END, *KNOWN)
-"""Columns from which `known_at` and others conclude when a row is known."""
+"""Columns of a fact that say when the fact was known."""
 
 WHEN = "__when"
-"""Working column: when a row is known, null where it never is. [ns]"""
+"""Working column: the time at which a row is known, null if it never is. [ns]"""
 
 Rule = Literal["interval", "period", "event"]
 
@@ -60,50 +60,50 @@ def known_at(
     interval: str | None = None,
     delay: str | timedelta = timedelta(0),
 ) -> IntoFrameT:
-    r"""Add the time at which each point is known: for a candle from 12:00 to 13:00 this is 13:00.
+    r"""Add the time at which each point is known; a candle from 12:00 to 13:00 is known at 13:00.
 
     .. math:: t_\mathrm{known} = t + \Delta + \mathrm{delay},
 
-    with the timestamp :math:`t`, and :math:`\Delta` the interval that the point sums up. A profile is known when its
-    period ends. What happens at its timestamp and sums up nothing, :math:`\Delta = 0`, is known then: a settlement at
-    the time it settles, a trade when it trades.
+    with the timestamp :math:`t` and the length :math:`\Delta` of the interval that the point sums up. A profile is
+    known when its period ends. An event, such as a settlement or a trade, sums up nothing, :math:`\Delta = 0`, and is
+    known at its timestamp.
 
     Parameters
     ----------
     frame : frame, n rows, any order
         Points of any schema. Uses ``timestamp``, and what the rule needs.
     rule : {"interval", "period", "event"}, optional
-        ``"interval"``: with the interval of the point; ``"period"``: at ``period_end``; ``"event"``: at ``timestamp``,
-        for settlements and trades. Without it, a column ``known_at`` that is there stays as it is; else ``"period"``
-        where there is a column ``period_end``, or ``"interval"``; that a row is an event is never guessed, and
-        trades, which have an ``id`` and a ``price``, need a rule that is said. Nor is an interval taken for the length
-        of a session of blocks.
+        ``"interval"``: a point is known when its interval ends; ``"period"``: at ``period_end``; ``"event"``: at
+        ``timestamp``, for settlements and trades. By default a frame with a column ``known_at`` keeps it; otherwise the
+        rule is ``"period"`` if the frame has a column ``period_end``, else ``"interval"``. ``"event"`` is never
+        guessed: trades, which have an ``id`` and a ``price``, need the argument. So do sessions of time blocks without
+        ``period_end``, because their ``interval`` is not their length.
     interval : str, optional
-        Name or alias of the interval; what the column ``interval`` says in each row, unless said. A rule, if said.
+        Name or alias of the interval; by default the column ``interval`` of each row. It implies the rule
+        ``"interval"``.
     delay : str or timedelta, >= 0
-        How much later points arrive, e.g. ``"2s"``. With a column ``known_at`` that is there, say the rule too.
+        How much later points arrive, e.g. ``"2s"``. If the frame has a column ``known_at``, pass the rule too.
 
     Returns
     -------
     frame, n rows, order and kind of ``frame``
-        ``frame`` itself where it has ``known_at`` and no rule is said: what made it knew more than its rows say.
-        Otherwise adds, or replaces, ``known_at``, as ``timestamp`` says times, and ``known_at_rule`` : str. Null where
-        the timestamp is, or the interval is null or no name of one, or a period ends before its timestamp: such a point
-        is never known.
+        ``frame`` itself if it has ``known_at`` and the call has no rule: whoever added the column knew more than the
+        rows say. Otherwise the result adds, or replaces, ``known_at``, of the type of ``timestamp``, and
+        ``known_at_rule`` : str. ``known_at`` is null, so that the point is never known, if the timestamp is null, if
+        the interval is null or not the name of an interval, or if the period ends before the timestamp.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column of times holds none; or the frame is one of trades, or of sessions
-        of blocks without ``period_end``, which may be a week of interval DAY, or says ``is_naked``, which later
-        sessions decide, and no rule is said.
+        If an argument is not as listed, or a column of times has other values. Without ``rule`` also for frames of
+        trades, of sessions with time blocks but without ``period_end``, and with ``is_naked``, which depends on later
+        sessions.
 
     Notes
     -----
-    The point of an interval in progress is served as it stands, and is known at the interval's end like any other; what
-    it then says may differ.
+    The point of an interval in progress gets the end of the interval too. Its values may change until then.
 
     References
     ----------
@@ -117,8 +117,8 @@ def known_at(
     >>> known_at(candles)["known_at"].item().isoformat()
     '2024-08-08T13:00:00+00:00'
     """
-    table, rows, chosen = known(frame, rule=rule, interval=interval, delay=delay)
-    if chosen is None:
+    table, rows, used_rule = known(frame, rule=rule, interval=interval, delay=delay)
+    if used_rule is None:
         if nanoseconds("delay", delay):
             raise QueryError(
                 "delay",
@@ -126,21 +126,21 @@ def known_at(
                 expected="none, or the rule too: the frame says in known_at when its rows are known",
             )
         return frame
-    others = [name for name in table.names if name not in KNOWN]
-    result = rows.select(*others, nw.col(WHEN).alias(KNOWN_AT), known_at_rule=nw.lit(chosen))
+    other_columns = [name for name in table.names if name not in KNOWN]
+    result = rows.select(*other_columns, nw.col(WHEN).alias(KNOWN_AT), known_at_rule=nw.lit(used_rule))
     return table.closed(result, times={KNOWN_AT: "timestamp"}, like_rows=True)
 
 
 def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
-    """Rows of a frame that were known at a time.
+    """Return the rows of a frame that were known at a time.
 
     Parameters
     ----------
     frame : frame, n rows, any order
-        Points of any schema. Uses ``known_at``; without that column, what `known_at` says of the frame.
+        Points of any schema. Uses ``known_at``; without that column, the times that `known_at` computes.
     at : datetime, date, str or int
-        The instant; a whole number is seconds since the epoch, and what has no zone is UTC. What becomes known at it is
-        known.
+        The instant, included: a row that becomes known at it is in the result. A whole number is seconds since the
+        epoch, and a time without a zone is UTC.
 
     Returns
     -------
@@ -149,9 +149,9 @@ def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
     Raises
     ------
     MissingColumnError
-        If there is neither ``known_at`` nor what it is made of.
+        If the frame has neither ``known_at`` nor the columns that `known_at` needs.
     QueryError
-        If ``at`` is no time, a column of times holds none, or the frame is one of trades without ``known_at``.
+        If ``at`` is not a time, a column of times has other values, or the frame has trades without ``known_at``.
 
     References
     ----------
@@ -183,59 +183,61 @@ def asof_join(
 ) -> IntoFrameT:
     """Join each decision with the last row that was known at its time, by ``known_at``.
 
-    Of the facts of the same ``by`` with ``known_at`` at or before ``on``, the one with the largest ``known_at``; of
-    several, the one with the largest ``timestamp``; of several, the one with the largest ``order``; where that is said
-    twice, none. Nothing that becomes known later has any part in it.
+    A decision gets the fact of the same ``by`` with the largest ``known_at`` at or before ``on``. Among facts with
+    equal ``known_at``, the largest ``timestamp`` decides, and then the largest ``order``. If several facts are equal in
+    all of these, the decision gets none. Facts that become known later have no influence.
 
     Parameters
     ----------
     decisions : frame, n rows, any order
         Uses ``on`` and ``by``.
     facts : frame of the same engine, m rows, key (by, known_at, timestamp), any order
-        Points of any schema. Uses ``by`` and ``known_at``; without that column, what `known_at` says of the frame.
+        Points of any schema. Uses ``by`` and ``known_at``; without that column, the times that `known_at` computes.
     on : str
-        Column of the times of the decisions. A candle's ``timestamp`` is its start: of decisions made when a candle is
-        complete, it is the candle's own ``known_at``.
+        Column of the times of the decisions. For decisions made when a candle is complete, pass the candle's
+        ``known_at``, because its ``timestamp`` is its start.
     by : str or iterable of str, optional
-        Columns of both that must be equal, null being equal to null. Without it, the columns of the identity that both
-        have, but for ``interval``, which says how often there is a row and not what it is. Facts of another market or
-        exchange share no such key: join those ``by="coin"``, or by what they share.
+        Columns of both frames that must be equal; null equals null. By default the identity columns that both have,
+        except ``interval``. Facts of another market or exchange have no such key in common: join them with
+        ``by="coin"``, or another column that they share.
     order : str, optional
-        Column of the facts that says which of those alike in time is the last: ``"sequence"`` or ``"id"`` of trades.
-        Numbers, or whole numbers as text, as exchanges write ids: without a sign or zeros in front; null is before all.
+        Column of the facts that decides which of several facts of one time is the last: ``"sequence"`` or ``"id"`` of
+        trades. It holds numbers, or whole numbers as text without sign or leading zeros, as exchanges write ids. Null
+        comes first.
     tolerance : str or timedelta, >= 0, optional
-        How long before the decision the fact may have become known, at most, e.g. ``"8h"``.
+        The longest time between the fact becoming known and the decision, e.g. ``"8h"``.
     suffix : str
-        What is added to names of columns of the facts that the decisions have too, and to those that say of which time
-        a fact is and when it was known: ``timestamp``, ``interval``, ``period_start``, ``period_end``, ``known_at`` and
-        ``known_at_rule``. Without it, `known_at` would take them for the decision's own.
+        The suffix for names of columns of the facts that the decisions have too, and for the times of a fact:
+        ``timestamp``, ``interval``, ``period_start``, ``period_end``, ``known_at`` and ``known_at_rule``. Without the
+        suffix, `known_at` would take these times for those of the decision.
 
     Returns
     -------
     frame, n rows, sorted by (by, on), of the kind of ``decisions``
-        All columns of the decisions, and those of the facts but for ``by``: null where no fact was known, and where the
-        last of them is several rows with all of the key alike.
+        All columns of the decisions, and those of the facts except ``by``. The latter are null if no fact was known, or
+        if several facts share the last place.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, the frames are of two engines, a column of ``by`` is of two types, a name would
-        be there twice, or the facts have a column that tells several of a time apart and is none of ``by``: ``tenor``,
-        ``side`` (of trades, which have an ``id``, it does not), ``strike`` and ``option_type``, or ``price`` of levels.
+        If an argument is not as listed, the frames have two engines, a column of ``by`` has two types, or the result
+        would have a name twice. Also if the facts have a column that tells several facts of one time apart, and ``by``
+        lacks it: ``tenor``, ``side`` (except of trades, which have an ``id``), ``strike``, ``option_type``, or
+        ``price`` of levels.
 
     Warns
     -----
     NoMatchWarning
-        If no decision has the key of a fact, or no fact is alone with its key and times, so that all is null. Only
-        frames in memory are looked at.
+        If no decision has the key of a fact, or if every fact shares its key and times with another fact: the columns
+        of the facts are then null everywhere. Only frames in memory are checked.
 
     Notes
     -----
-    Facts and decisions are put below each other, and the number of the last fact is carried forward, so that one
-    definition serves engines with and without such a join of their own. Facts with all of the key alike have no order,
-    so that none of them is taken, lest the answer be that of the order of the rows: say one with ``order``.
+    The function stacks facts and decisions, and carries the number of the last fact forward, so it works on engines
+    with and without an as-of join. Facts that are equal in key and times have no order. The result must not depend on
+    the order of the rows, so none of them is taken; ``order`` names a column that decides.
 
     References
     ----------
@@ -253,19 +255,21 @@ def asof_join(
     limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
     decision_table = OpenTable.of(decisions, times=[on], parameter="decisions")
     fact_table, rows, _ = known(facts, parameter="facts")
-    one_engine(decision_table, fact_table, "facts")
+    require_one_engine(decision_table, fact_table, "facts")
     keys = _by(decision_table, fact_table, by, on)
     names = _names(decision_table, fact_table, keys, suffix)
     time = {"__time": nw.col("timestamp")} if "timestamp" in fact_table.names else {}
-    places = time | _order(fact_table, order)
+    order_columns = time | _order(fact_table, order)
     clocks = {name: clock for name, clock in fact_table.clocks.items() if name in names}
-    rows = dated(rows.with_columns(**places) if places else rows, clocks)
-    matches = last_known(decision_table.rows, rows, names, at=on, by=keys, order=list(places), limit=limit)
-    table = decision_table.with_words({new: name for name, new in names.items()}, of=fact_table)
+    rows = dated(rows.with_columns(**order_columns) if order_columns else rows, clocks)
+    matches = last_known(
+        decision_table.rows, rows, names, at=on, by=keys, order=list(order_columns), limit=limit
+    )
+    table = decision_table.with_text_columns({new: name for name, new in names.items()}, of=fact_table)
     result = table.closed(matches.select(*decision_table.names, *names.values()), sort=[*keys, on])
     warn_unless_met("asof_join", decision_table, fact_table, keys, called=("decisions", "facts"))
     if order is None:
-        _warn_of_repeated(fact_table, rows, keys, list(places))
+        _warn_of_repeated(fact_table, rows, keys, list(order_columns))
     return result
 
 
@@ -277,8 +281,8 @@ def known(
     delay: str | timedelta = timedelta(0),
     parameter: str = "frame",
 ) -> tuple[OpenTable[IntoFrameT], Rows, Rule | None]:
-    """Open a frame; return the table, its rows with `WHEN`, and the rule, None if a column ``known_at`` says it."""
-    later = nanoseconds("delay", delay)
+    """Open a frame; return the table, its rows with `WHEN`, and the rule, or None if the frame has ``known_at``."""
+    arrival_delay = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = OpenTable.of(frame, parameter=parameter)
     if rule is None and length is None:
@@ -300,7 +304,7 @@ def known(
         "period": nw.when(end >= start).then(end),
         "interval": nw.when(lengths > 0).then(start + lengths),
     }
-    return table, table.rows.with_columns((when[rule] + later).alias(WHEN)), rule
+    return table, table.rows.with_columns((when[rule] + arrival_delay).alias(WHEN)), rule
 
 
 def _refuse_to_guess(names: list[str]) -> None:
@@ -322,15 +326,15 @@ def _refuse_to_guess(names: list[str]) -> None:
 
 
 def _instant(at: TimeLike) -> int:
-    """Return a moment in nanoseconds since the epoch, with the fraction of a second that a datetime may have."""
+    """Return a time as nanoseconds since the epoch, with the fraction of a second that a datetime may have."""
     if not isinstance(at, datetime) or at != at:  # noqa: PLR0124 -- NaT of pandas is unequal to itself
         return epoch_seconds(at, parameter="at") * SECOND
-    moment: Any = at  # a pandas Timestamp has nanoseconds, too
-    finer = {
-        name: int(getattr(moment, name)) for name in ("microsecond", "nanosecond") if hasattr(moment, name)
+    instant: Any = at  # a pandas Timestamp has nanoseconds, too
+    fractions = {
+        name: int(getattr(instant, name)) for name in ("microsecond", "nanosecond") if hasattr(instant, name)
     }
-    second = epoch_seconds(moment.replace(**dict.fromkeys(finer, 0)), parameter="at")
-    return second * SECOND + finer["microsecond"] * 1_000 + finer.get("nanosecond", 0)
+    second = epoch_seconds(instant.replace(**dict.fromkeys(fractions, 0)), parameter="at")
+    return second * SECOND + fractions["microsecond"] * 1_000 + fractions.get("nanosecond", 0)
 
 
 def last_known(
@@ -343,7 +347,7 @@ def last_known(
     order: Sequence[str] = (),
     limit: int = EVER,
 ) -> Rows:
-    """Return the decisions with columns of the last fact that was known when each was made.
+    """Add columns of the last fact that was known at the time of each decision.
 
     Parameters
     ----------
@@ -356,12 +360,12 @@ def last_known(
     at : str
         Column of the times of the decisions. [ns]
     by : sequence of str
-        Columns of both that must be equal, null being equal to null.
+        Columns of both that must be equal; null equals null.
     order : sequence of str
         Columns that put the facts that became known at one time in order: the last of them counts. Facts that are equal
         in all of these columns have no last one, so none of them counts.
     limit : int
-        How long before the decision the fact may have become known. [ns]
+        The longest time between the fact becoming known and the decision. [ns]
 
     Returns
     -------
@@ -381,20 +385,20 @@ def last_known(
     columns = {new: nw.col(name) for name, new in names.items()}
     # Duplicate facts have ranks too, so that no earlier fact takes their place. They are dropped only here, so a
     # decision that got the rank of a duplicate finds no fact.
-    unique_facts = facts.filter(nw.col(TWICE) == 0).select(*keys, "__rank", **columns)
+    unique_facts = facts.filter(nw.col(IS_REPEATED) == 0).select(*keys, "__rank", **columns)
     return joined(decisions, unique_facts, on=[*keys, "__rank"])
 
 
 def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: list[str]) -> None:
-    """Warn if every fact of a frame in memory shares its keys and times with another fact, so that none is taken."""
+    """Warn if no fact of a frame in memory can be taken, because each shares its keys and times with another fact."""
     if not facts.is_eager:
         return
     rows = rows.filter(~nw.col(WHEN).is_null())
-    counts = repeated(rows, [*by, WHEN, *order]).select(TWICE).collect()[TWICE]
+    counts = repeated(rows, [*by, WHEN, *order]).select(IS_REPEATED).collect()[IS_REPEATED]
     if len(counts) == 0 or (counts == 0).any():
         return
-    others = [name for name in of_rows(facts) if name not in (*by, "interval")]
-    hint = f"; join by {', '.join(others)}, or keep one of each" if others else "; say an order"
+    other_columns = [name for name in row_columns(facts) if name not in (*by, "interval")]
+    hint = f"; join by {', '.join(other_columns)}, or keep one of each" if other_columns else "; say an order"
     message = (
         f"asof_join: every fact is there more than once with the same keys and times, so none is taken{hint}"
     )
@@ -404,7 +408,7 @@ def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: l
 def _by(
     decisions: OpenTable[Any], facts: OpenTable[Any], by: str | Iterable[str] | None, on: str
 ) -> list[str]:
-    """Return the columns that must be equal in a decision and its fact; raise QueryError if these cannot join."""
+    """Return the columns that a decision and its fact must share; raise QueryError if a join on them is impossible."""
     if by is None:
         keys = [
             name
@@ -412,7 +416,7 @@ def _by(
             if name in decisions.names and name in facts.names and name != "interval"
         ]
     else:
-        keys = decisions.series(by, without=[on])
+        keys = decisions.series_columns(by, without=[on])
         require(keys, facts.names)
     for name in keys:
         types = [table.schema[name] for table in (decisions, facts)]
@@ -420,9 +424,9 @@ def _by(
         has_type = not any(isinstance(dtype, nw.Unknown | nw.Object) for dtype in types)
         if has_type and types[0] != types[1] and not all(isinstance(dtype, WORDS) for dtype in types):
             raise QueryError("by", got=f"{name}: {types[0]} and {types[1]}", expected="columns of one type")
-    several = ["tenor"] if "id" in facts.names else ["tenor", "side", "strike", "option_type"]
-    several += ["price"] if is_of_levels(facts.names) else []
-    for name in several:
+    row_columns = ["tenor"] if "id" in facts.names else ["tenor", "side", "strike", "option_type"]
+    row_columns += ["price"] if is_of_levels(facts.names) else []
+    for name in row_columns:
         if name in facts.names and name not in keys:
             raise QueryError(
                 "by",
@@ -434,7 +438,7 @@ def _by(
 
 
 def _order(facts: OpenTable[Any], order: str | None) -> dict[str, nw.Expr]:
-    """Return the columns that put the facts of one time in order.
+    """Return new columns that put the facts of one time in order.
 
     A column of text holds whole numbers: a longer text is a larger number, and texts of equal length sort as their
     numbers do. So text is ordered by its length first.
@@ -442,14 +446,14 @@ def _order(facts: OpenTable[Any], order: str | None) -> dict[str, nw.Expr]:
     if order is None:
         return {}
     require([order := column("order", order)], facts.names)
-    dtype, place = facts.schema[order], nw.col(order)
+    dtype, value = facts.schema[order], nw.col(order)
     if dtype.is_integer():
-        return {"__order": place.cast(nw.Int64)}
+        return {"__order": value.cast(nw.Int64)}
     if dtype.is_float():
-        return {"__order": nw.when(place.is_finite()).then(place)}
+        return {"__order": nw.when(value.is_finite()).then(value)}
     if not isinstance(dtype, WORDS):
         raise QueryError("order", got=f"{order}: {dtype}", expected="a column of numbers, or of text")
-    text = place.cast(nw.String).fill_null("")
+    text = value.cast(nw.String).fill_null("")
     return {"__digits": text.str.len_chars().cast(nw.Int64), "__order": text}
 
 
@@ -459,8 +463,8 @@ def _names(decisions: OpenTable[Any], facts: OpenTable[Any], by: list[str], suff
         raise QueryError("suffix", got=suffix, expected="a text")
     reserved = {*decisions.names, *_TIMES}
     names = {name: name + suffix if name in reserved else name for name in facts.names if name not in by}
-    everything = [*decisions.names, *names.values()]
-    if len(set(everything)) < len(everything):
-        repeated_name = next(name for name in everything if everything.count(name) > 1)
+    all_names = [*decisions.names, *names.values()]
+    if len(set(all_names)) < len(all_names):
+        repeated_name = next(name for name in all_names if all_names.count(name) > 1)
         raise QueryError("suffix", got=suffix, expected=f"one that leaves {repeated_name!r} once")
     return names

@@ -4,26 +4,26 @@ A profile is a frame of levels: one row per session and price, with the count (v
 this price.
 
 - `point_of_control`, `value_area` : the level with the largest count, and the levels around it.
-- `developing` : both at the end of each time block.
-- `naked_pocs` : points of control at which no later session traded.
+- `developing` : the point of control and the value area at the end of each time block.
+- `naked_pocs` : points of control that no later session touched.
 - `initial_balance` : the range of the first hour, its extensions, and whether the price left it.
 - `single_prints`, `tails` : levels that only one time block touched, inside the range and at its ends.
-- `poor_extremes` : ends of the range without such levels.
+- `poor_extremes` : ends of the range that two or more time blocks touched.
 - `nodes` : prices with much and with little volume.
-- `shape`, `day_type` : heuristic labels, with the numbers that they depend on.
+- `shape`, `day_type` : heuristic labels, with the numbers that decide them.
 - `composite` : several sessions as one profile.
 - `summary` : all results, one row per session.
 
-Everything here is computed from the levels. What a service sends of a session has names of its own, and is not looked
-at: ``poc_price``, ``vah_price``, ``val_price``, ``value_area_percentage``, ``ibr_high``, ``ibr_low``, ``profile_high``,
+Everything here is computed from the levels. The session values that a service sends have other names and are ignored:
+``poc_price``, ``vah_price``, ``val_price``, ``value_area_percentage``, ``ibr_high``, ``ibr_low``, ``profile_high``,
 ``profile_low``, ``single_prints``, ``poor_highs``, ``poor_lows``, ``total_tpo_count``, ``total_volume``. Ours are
-``poc``, ``vah``, ``val``, ``value_area_share``, ``initial_balance_high`` and so on, with the rules beside them. Where a
-level has the list of its blocks, they are counted, and the service's ``tpo_count`` is taken only where it has none. Of
-touches ``count="tpo_count"`` counts the blocks that touched a row.
+``poc``, ``vah``, ``val``, ``value_area_share``, ``initial_balance_high`` and so on, with the rules beside them. If
+levels have the list of their blocks, the blocks are counted; otherwise the service's ``tpo_count`` is used. For
+touches, ``count="tpo_count"`` counts the blocks that touched a row.
 
-What is read off a session is known when it ends. So where levels have ``period_end``, it stays with ``timestamp`` in
-every result, for `tidytape.analytics.pit.known_at`. Levels of blocks from which it was dropped have an ``interval``
-that need not be the length of their session, and results of theirs have none, unless ``by`` names it.
+A result about a session is known when the session ends. So if levels have ``period_end``, every result keeps it beside
+``timestamp``, for `tidytape.analytics.pit.known_at`. The ``interval`` of levels with time blocks need not be the length
+of their session. So without ``period_end`` their results have no ``interval``, unless ``by`` names it.
 """
 
 from tidytape.analytics.profile._day_type import day_type, initial_balance

@@ -1,4 +1,4 @@
-"""Initial balance of a session, and what kind of day it was."""
+"""Initial balance and day type of sessions."""
 
 from __future__ import annotations
 
@@ -40,31 +40,30 @@ def initial_balance(
 ) -> IntoFrameT:
     r"""Initial balance: the range of the blocks that start within the first minutes of a session, and its extensions.
 
-    With the highest and lowest row :math:`H, L` that blocks :math:`b` with :math:`b m < M` touched, :math:`m` being
-    the length of a block and :math:`M` the ``minutes``, the extensions by :math:`k = 1.5, 2, 3` are
+    Let :math:`m` be the length of a block, :math:`M` the ``minutes``, and :math:`H, L` the highest and lowest row that
+    the blocks :math:`b` with :math:`b m < M` touched. The extensions by :math:`k = 1.5, 2, 3` are
 
     .. math:: H + k (H - L), \qquad L - k (H - L)
 
-    measured from the edge they lie behind; or, measured from the opposite edge, so that :math:`k` counts the whole
-    range, :math:`L + k (H - L)` and :math:`H - k (H - L)`.
+    measured from the near edge; or :math:`L + k (H - L)` and :math:`H - k (H - L)`, measured from the opposite edge.
 
     Parameters
     ----------
     levels : frame, n rows, one per (by, price), or per (by, block, price), any order
-        TPO levels that say their blocks: of `tidytape.Client.tpo` (``block_ids``), of `tidytape.aggregate.tpo`
-        (``tpo_count``, ``first_touch_block``, ``last_touch_block``), or touches of `tidytape.aggregate.tpo_touches`
+        TPO levels with their time blocks: from `tidytape.Client.tpo` (``block_ids``), from `tidytape.aggregate.tpo`
+        (``tpo_count``, ``first_touch_block``, ``last_touch_block``), or touches from `tidytape.aggregate.tpo_touches`
         (``block_id``). Blocks count from 0 at the session's start.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one session from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     minutes : float, > 0
         Length of the initial balance, from the session's start. [min]
     block_minutes : float, > 0, optional
-        Length of a block; by default the column ``block_size_minutes``, which touches lack. [min]
+        Length of a block; by default the column ``block_size_minutes``; touches do not have it. [min]
     extension_from : {"edge", "opposite"}
         Where extensions are measured from.
     row_size : float or Decimal, > 0, optional
-        The step of the prices: levels are brought to this grid first. Without it the rows are those given. [price]
+        Height of the price rows that levels are put into first. By default each price is a row. [price]
     price : str
         Column of the levels' prices. [price]
 
@@ -73,13 +72,13 @@ def initial_balance(
     frame, one row per ``by`` that a block touched, sorted by ``by``, of the kind of ``levels``
         ``by``, and
 
-        - ``initial_balance_high``, ``initial_balance_low``, ``initial_balance_range`` : float64, from the low edges of
-          the rows; null if no such block touched a row. The service's ``ibr_high`` and ``ibr_low`` are prices of
-          trades, which may lie up to a row's height above the low edge. [price]
+        - ``initial_balance_high``, ``initial_balance_low``, ``initial_balance_range`` : float64, in low edges of rows;
+          null if no block of the initial balance touched a row. The service's ``ibr_high`` and ``ibr_low`` are prices
+          of trades, which may lie up to a row's height above the low edge. [price]
         - ``extension_up_x1_5``, ``extension_up_x2``, ``extension_up_x3``, ``extension_down_x1_5``,
           ``extension_down_x2``, ``extension_down_x3`` : float64. [price]
-        - ``is_extended_up``, ``is_extended_down`` : bool, range extension: whether a later block touched a row
-          beyond it; null without an initial balance.
+        - ``is_extended_up``, ``is_extended_down`` : bool, range extension: whether a later block touched a row beyond
+          the initial balance; null without an initial balance.
         - ``initial_balance_minutes`` [min], ``extension_from`` : the arguments.
 
     Raises
@@ -87,12 +86,12 @@ def initial_balance(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``levels`` says nothing of blocks or of their length, or an argument is not one of those listed.
+        If ``levels`` does not have time blocks or their length, or an argument is not one of those listed.
 
     Notes
     -----
-    Of a session with a price that is null or not finite, every value but the arguments is null. Until the initial
-    balance is over, it still grows.
+    If a price of a session is null or not finite, all results of the session except the arguments are null. The initial
+    balance grows until its minutes are over.
 
     References
     ----------
@@ -119,21 +118,21 @@ def initial_balance(
 def balances(
     rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, minutes: float
 ) -> nw.LazyFrame[Any]:
-    """Return one row per session: the keys, and the high and low of all its blocks, its balance and its last block.
+    """Return one row per session: keys, and high and low of all blocks, of the initial balance and of the last block.
 
-    ``rows`` are `touched_rows` with the ``block_length`` of their session.
+    ``rows`` are those of `touched_rows`, with the ``block_length`` of their session.
     """
-    length, at = nw.col("block_length"), nw.when("known").then(row_price(step))
+    length, known_price = nw.col("block_length"), nw.when("known").then(row_price(step))
     rows = rows.with_columns(
-        touched=at,
+        touched=known_price,
         last_block=nw.col("last").max().over(keys),
-        # If the length of a block is unknown, so is the balance.
+        # If the length of a block is unknown, the balance is unknown.
         has_length=~length.is_null().max().over(keys),
     )
-    touched, is_early = nw.col("touched"), nw.col("first") * length < minutes
+    touched_price, is_early = nw.col("touched"), nw.col("first") * length < minutes
     rows = rows.with_columns(
-        balance=nw.when(is_early, nw.col("has_length")).then(touched),
-        last=nw.when(nw.col("last") == nw.col("last_block")).then(touched),
+        balance=nw.when(is_early, nw.col("has_length")).then(touched_price),
+        last=nw.when(nw.col("last") == nw.col("last_block")).then(touched_price),
     )
     parts = ("touched", "balance", "last")
     return rows.group_by(*keys).agg(
@@ -190,11 +189,11 @@ def day_type(
     block_minutes: float | None = None,
     price: str = "price",
 ) -> IntoFrameT:
-    r"""Day type of each session, with the features that say so. A heuristic.
+    r"""Day type of each session, with the features that decide it. A heuristic.
 
-    The first that holds:
+    A session has the first type whose condition holds:
 
-    - ``non_trend``: its range is at most ``max_quiet`` of the mean of the ``lookback`` sessions before.
+    - ``non_trend``: its range is at most ``max_quiet`` of the mean range of the ``lookback`` sessions before.
     - ``normal``: the initial balance is at least ``min_normal`` of the range.
     - ``neutral``: there was range extension on both sides.
     - ``double_distribution``: its TPO counts have two distributions, as `shape` finds them.
@@ -205,34 +204,34 @@ def day_type(
     Parameters
     ----------
     levels : frame, n rows, one per (by, timestamp, price), or per (by, timestamp, block, price), any order
-        TPO levels that say their blocks, as of `initial_balance`, of sessions that start at ``timestamp``.
+        TPO levels with their time blocks, as in `initial_balance`, of sessions that start at ``timestamp``.
     by : str or iterable of str, optional
-        The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
-        value. Without any, all sessions are of one series.
+        The columns that tell one series of sessions from another; by default the identity columns of the frame. Null
+        counts as a value. Without any column, all sessions belong to one series.
     minutes : float, > 0
         Length of the initial balance. [min]
     lookback : int, >= 1
-        How many sessions before make what is usual. [session]
+        How many sessions before give the usual range. [session]
     max_quiet, min_normal, max_trend, extreme, max_valley, min_second : float, above 0 and at most 1
-        Thresholds; the last two as of `shape`. [1]
+        Thresholds of the conditions; the last two as in `shape`. [1]
     row_size : float or Decimal, > 0, optional
-        The step of the prices, for `shape`. [price]
+        Height of the price rows, as in `shape`. [price]
     block_minutes : float, > 0, optional
-        Length of a block; by default the column ``block_size_minutes``, which touches lack. [min]
+        Length of a block; by default the column ``block_size_minutes``; touches do not have it. [min]
     price : str
         Column of the levels' prices. [price]
 
     Returns
     -------
-    frame, one row per (by, timestamp) that a block touched, sorted so, of the kind of ``levels``
+    frame, one row per (by, timestamp) that a block touched, sorted by these, of the kind of ``levels``
         ``by``, ``timestamp``, ``period_end`` where the levels have it, and
 
         - ``day_type`` : str, null without an initial balance.
-        - ``balance_share``, ``extension_up_share``, ``extension_down_share`` : float64, how much of the range is the
-          initial balance, and how much lies above and below it; together 1. [1]
-        - ``close_position`` : float64, where the middle of the last block's rows lies, from 0 at the lowest row to 1 at
-          the highest. [1]
-        - ``range_ratio`` : float64, the range over the mean range of the ``lookback`` sessions before; null while
+        - ``balance_share``, ``extension_up_share``, ``extension_down_share`` : float64, the shares of the range within,
+          above and below the initial balance; together 1. [1]
+        - ``close_position`` : float64, the position of the middle of the last block's range, from 0 at the lowest row
+          to 1 at the highest. [1]
+        - ``range_ratio`` : float64, the range divided by the mean range of the ``lookback`` sessions before; null if
           there are fewer. [1]
         - ``tpo_valley_depth``, ``tpo_second_share`` : float64, ``valley_depth`` and ``second_share`` of `shape`. [1]
         - ``initial_balance_minutes``, ``lookback``, and the thresholds : the arguments.
@@ -242,11 +241,11 @@ def day_type(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``levels`` says nothing of blocks or of their length, or an argument is not one of those listed.
+        If ``levels`` does not have time blocks or their length, or an argument is not one of those listed.
 
     Notes
     -----
-    Nothing of a later session is in it. A session under way is what it would be if it ended now.
+    No result depends on a later session. A session in progress gets the type that it would have if it ended now.
 
     References
     ----------
@@ -286,7 +285,7 @@ def day_type(
         balances(rows, keys, step, minutes=minutes),
         block_features(rows, keys, step, min_second=thresholds["min_second"]),
     ]
-    result = with_day_features(merged(parts, keys), sessions.series, lookback).select(
+    result = with_day_features(merged(parts, keys), sessions.series_columns, lookback).select(
         *keys,
         day_type=day_label(thresholds),
         **{name: nw.col(name) for name in DAY_FEATURES},
@@ -307,38 +306,40 @@ def block_features(
     )
 
 
-def with_day_features(sessions: nw.LazyFrame[Any], series: list[str], lookback: int) -> nw.LazyFrame[Any]:
-    """Add those `DAY_FEATURES` that follow from `balances`, of sessions that begin at ``start``."""
+def with_day_features(
+    sessions: nw.LazyFrame[Any], series_columns: list[str], lookback: int
+) -> nw.LazyFrame[Any]:
+    """Add the `DAY_FEATURES` that follow from `balances`, for sessions that begin at ``start``."""
     high, low = nw.col("touched_high"), nw.col("touched_low")
     width, is_wide = high - low, high > low
     balance = nw.col("balance_high") - nw.col("balance_low")
-    last = (nw.col("last_high") + nw.col("last_low")) / 2
+    last_middle = (nw.col("last_high") + nw.col("last_low")) / 2
 
     def over(value: nw.Expr) -> nw.Expr:
-        return value.over(*series, order_by="start")
+        return value.over(*series_columns, order_by="start")
 
     sessions = sessions.with_columns(
         range=width,
         balance_share=nw.when(is_wide).then(balance / width).otherwise(balance + 1.0),
         extension_up_share=nw.when(is_wide).then((high - nw.col("balance_high")) / width).otherwise(balance),
         extension_down_share=nw.when(is_wide).then((nw.col("balance_low") - low) / width).otherwise(balance),
-        close_position=nw.when(is_wide).then((last - low) / width),
+        close_position=nw.when(is_wide).then((last_middle - low) / width),
         one=nw.lit(1.0),
     )
-    # The mean of the sessions before skips those whose range is unknown.
+    # The mean over the sessions before skips unknown ranges.
     sessions = sessions.with_columns(
         number=over(nw.col("one").cum_sum()), before=over(nw.col("range").shift(1))
     )
     mean = over(nw.col("before").rolling_mean(lookback, min_samples=1))
-    is_usual = (nw.col("number") > lookback) & (mean > 0)
-    return sessions.with_columns(range_ratio=nw.when(is_usual).then(nw.col("range") / mean))
+    has_usual_range = (nw.col("number") > lookback) & (mean > 0)
+    return sessions.with_columns(range_ratio=nw.when(has_usual_range).then(nw.col("range") / mean))
 
 
 def day_label(thresholds: Mapping[str, float]) -> nw.Expr:
     """Return the day type that follows from `DAY_FEATURES`."""
     share, close = nw.col("balance_share"), nw.col("close_position")
     up, down = nw.col("extension_up_share") > 0, nw.col("extension_down_share") > 0
-    to_extreme = (up & (close >= 1 - thresholds["extreme"] - NOISE)) | (
+    closes_at_extreme = (up & (close >= 1 - thresholds["extreme"] - NOISE)) | (
         down & (close <= thresholds["extreme"] + NOISE)
     )
     return (
@@ -352,7 +353,7 @@ def day_label(thresholds: Mapping[str, float]) -> nw.Expr:
         .then(nw.lit("neutral"))
         .when(is_double(thresholds, "tpo_valley_depth"))
         .then(nw.lit("double_distribution"))
-        .when((share <= thresholds["max_trend"] + NOISE) & to_extreme)
+        .when((share <= thresholds["max_trend"] + NOISE) & closes_at_extreme)
         .then(nw.lit("trend"))
         .otherwise(nw.lit("normal_variation"))
     )

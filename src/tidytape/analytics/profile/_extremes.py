@@ -1,4 +1,4 @@
-"""Single prints, tails and poor extremes: rows that one time block alone touched, inside a session or at its ends."""
+"""Single prints, tails and poor extremes, from the number of time blocks that touched each row."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def single_prints(
     Parameters
     ----------
     levels : frame, n rows, one per (by, price), or per (by, block, price), any order
-        TPO levels that say their blocks, as of `initial_balance`.
+        TPO levels with their time blocks, as in `initial_balance`.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one session from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     row_size : float or Decimal, > 0, optional
-        The step of the prices. With it a price without a row ends a run, and prices are published exactly on the
-        grid. Without it rows are neighbours as given, whatever lies between. [price]
+        Height of the price rows. With it a price without levels ends a run, and prices of results lie exactly on the
+        grid. By default neighbouring prices of the frame are neighbouring rows, whatever their distance. [price]
     now : epoch seconds, datetime, date or ISO 8601 string, optional
-        Up to when the session is known: the block this lies in is in progress. Without it, none is. Needs the session's
-        start in ``timestamp``.
+        The time up to which the session is known: the block that contains it is in progress. By default no block is.
+        Needs the session's start in ``timestamp``.
     block_minutes : float, > 0, optional
         Length of a block, for ``now``; by default the column ``block_size_minutes``. [min]
     price : str
@@ -59,10 +59,10 @@ def single_prints(
     frame, one row per run, sorted by (by, low), of the kind of ``levels``
         ``by``, and
 
-        - ``low``, ``high`` : float64, its lowest and highest row. [price]
-        - ``rows`` : int64, how many.
-        - ``first_block``, ``last_block`` : int64, the first and the last block that touched it, each row one.
-        - ``is_in_progress`` : bool, whether the block in progress touched it, so that it may yet end.
+        - ``low``, ``high`` : float64, the lowest and the highest row of the run. [price]
+        - ``rows`` : int64, how many rows it has.
+        - ``first_block``, ``last_block`` : int64, the first and the last of the blocks that touched its rows.
+        - ``is_in_progress`` : bool, whether the block in progress touched it, so that it may still change.
 
     Raises
     ------
@@ -78,8 +78,8 @@ def single_prints(
 
     Notes
     -----
-    The service's ``single_prints`` are prices of rows, these are runs. A session with a price that is null or not
-    finite has none.
+    The service's ``single_prints`` are prices of rows, but these are runs. A session with a price that is null or not
+    finite has no runs.
 
     References
     ----------
@@ -111,35 +111,35 @@ def tails(
     block_minutes: float | None = None,
     price: str = "price",
 ) -> IntoFrameT:
-    """Tails: runs of rows from the highest down or the lowest up that exactly one block touched.
+    """Tails: runs of rows at the highest or the lowest price that exactly one block touched.
 
-    Trade refused these prices at once. A tail of some length is excess: the auction ended there.
+    The market rejected these prices at once. A long enough tail is excess: the auction ended there.
 
     Parameters
     ----------
     levels, by, row_size, now, block_minutes, price
-        As of `single_prints`.
+        As in `single_prints`.
     min_excess_rows : int, >= 1
-        From how many rows on a tail is excess. [row]
+        How many rows a tail needs to be excess. [row]
 
     Returns
     -------
     frame, one row per tail, sorted by (by, end), of the kind of ``levels``
         ``by``, and
 
-        - ``end`` : str, ``"high"`` or ``"low"``. A session that one block made is a tail of both.
-        - ``low``, ``high``, ``rows``, ``first_block``, ``last_block``, ``is_in_progress`` : as of `single_prints`.
-        - ``is_excess`` : bool, whether it has ``min_excess_rows`` rows.
+        - ``end`` : str, ``"high"`` or ``"low"``. A session with a single block is a tail at both ends.
+        - ``low``, ``high``, ``rows``, ``first_block``, ``last_block``, ``is_in_progress`` : as in `single_prints`.
+        - ``is_excess`` : bool, whether it has at least ``min_excess_rows`` rows.
         - ``min_excess_rows`` : int64, the argument.
 
     Raises
     ------
     MissingColumnError, QueryError
-        As `single_prints` does.
+        As in `single_prints`.
 
     See Also
     --------
-    poor_extremes : One row per session, those without a tail too.
+    poor_extremes : One row per session, also for sessions without a tail.
 
     References
     ----------
@@ -176,7 +176,7 @@ def poor_extremes(
     block_minutes: float | None = None,
     price: str = "price",
 ) -> IntoFrameT:
-    """Poor highs and lows: extremes that two or more blocks touched, so that nothing was refused there.
+    """Poor highs and lows: extremes that two or more blocks touched, so that the market did not reject them.
 
     The tail of an extreme is the run of rows from it that exactly one block touched. A long enough tail is excess. An
     extreme without a tail is poor; one with a shorter tail is neither.
@@ -184,9 +184,9 @@ def poor_extremes(
     Parameters
     ----------
     levels, by, row_size, now, block_minutes, price
-        As of `single_prints`.
+        As in `single_prints`.
     min_excess_rows : int, >= 1
-        From how many rows on a tail is excess. [row]
+        How many rows a tail needs to be excess. [row]
 
     Returns
     -------
@@ -194,11 +194,11 @@ def poor_extremes(
         ``by``, and
 
         - ``high``, ``low`` : float64, the highest and the lowest row. [price]
-        - ``high_blocks``, ``low_blocks`` : float64, how many blocks touched it. [TPO]
+        - ``high_blocks``, ``low_blocks`` : float64, how many blocks touched that row. [TPO]
         - ``tail_high_rows``, ``tail_low_rows`` : float64, length of the tail. [row]
         - ``is_poor_high``, ``is_poor_low``, ``has_excess_high``, ``has_excess_low`` : bool.
         - ``is_high_in_progress``, ``is_low_in_progress`` : bool, whether the block in progress touched the extreme row,
-          so that it may yet change.
+          so that it may still change.
         - ``min_excess_rows`` : int64, the argument.
 
         All but the argument are null where a price of the session is null or not finite.
@@ -206,7 +206,7 @@ def poor_extremes(
     Raises
     ------
     MissingColumnError, QueryError
-        As `single_prints` does.
+        As in `single_prints`.
 
     Notes
     -----
@@ -231,18 +231,21 @@ def poor_extremes(
 
 
 def extremes(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
-    """Return one row per session of rows `with_ends`: its keys; and the price, blocks, tail and state of both ends."""
+    """Return one row per session: its keys, and the price, blocks, tail and state of both ends of rows `with_ends`."""
     index, is_single = nw.col("index"), (nw.col("blocks") == 1).cast(nw.Float64)
     columns: dict[str, nw.Expr] = {}
     for end, distance in (("low", index - nw.col("lowest")), ("high", nw.col("highest") - index)):
-        # A row is part of the tail if one block alone touched it and every row between it and the end.
-        length = is_single.cum_sum(reverse=end == "high").over(keys, order_by="place")
+        # A row belongs to the tail if exactly one block touched it, and the same holds for all rows between it and the
+        # end.
+        singles = is_single.cum_sum(reverse=end == "high").over(keys, order_by="place")
         at_end = nw.col("known") & nw.col(f"at_{end}")
         columns |= {
             f"end_{end}": nw.when(at_end).then(nw.col("row_price")),
             f"{end}_blocks": nw.when(at_end).then(nw.col("blocks")),
             f"{end}_in_progress": nw.when(at_end).then(nw.col("in_progress").cast(nw.Float64)),
-            f"tail_{end}": nw.when("known").then(nw.when(length == distance + 1).then(length).otherwise(0.0)),
+            f"tail_{end}": nw.when("known").then(
+                nw.when(singles == distance + 1).then(singles).otherwise(0.0)
+            ),
         }
     return rows.with_columns(**columns).group_by(*keys).agg(nw.col(*columns).max())
 
@@ -276,7 +279,7 @@ def _opened_rows(
     now: TimeLike | None,
     block_minutes: float | None,
 ) -> tuple[Profiles[IntoFrameT], nw.LazyFrame[Any]]:
-    """Return the caller's sessions, and their rows `with_ends`."""
+    """Open the caller's sessions; return them and their rows `with_ends`."""
     checked_minutes(block_minutes)
     profiles = opened(
         levels,
@@ -296,24 +299,25 @@ def _opened_rows(
 def with_ends(rows: nw.LazyFrame[Any], profiles: Profiles[Any], *, now: TimeLike | None) -> nw.LazyFrame[Any]:
     """Add to `touched_rows` their price, whether they are ends of their session, and whether a block is in progress.
 
-    With ``now`` the rows need ``began`` and ``block_length`` of their session.
+    With ``now`` the rows need the columns ``began`` and ``block_length`` of their session.
     """
-    index, progress = nw.col("index"), nw.lit(value=False)
+    index, is_in_progress = nw.col("index"), nw.lit(value=False)
     if now is not None:
-        so_far = (epoch_seconds(now, parameter="now") * SECOND - nw.col("began")).cast(nw.Float64)
-        progress = (nw.col("last") + 1) * nw.col("block_length") * float(MINUTE) > so_far
+        elapsed = (epoch_seconds(now, parameter="now") * SECOND - nw.col("began")).cast(nw.Float64)
+        is_in_progress = (nw.col("last") + 1) * nw.col("block_length") * float(MINUTE) > elapsed
     return rows.with_columns(
         row_price=row_price(profiles.step),
         lowest=index.min().over(profiles.keys),
         highest=index.max().over(profiles.keys),
-        in_progress=progress,
+        in_progress=is_in_progress,
     ).with_columns(at_low=index == nw.col("lowest"), at_high=index == nw.col("highest"))
 
 
 def runs(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
-    """Return the runs of rows `with_ends` that one block alone touched: the keys and columns of `single_prints`."""
+    """Return the runs of rows `with_ends` that exactly one block touched, with the columns of `single_prints`."""
     single = rows.filter(nw.col("known"), nw.col("blocks") == 1)
-    # From one row of a run to the next, the index and the number among the single rows both rise by 1.
+    # Within a run the index of a row and its number among the single rows both rise by 1, so their difference is
+    # constant.
     number = nw.col("index").cum_count().over(keys, order_by="place").cast(nw.Float64)
     return (
         single.with_columns(run=nw.col("index") - number)

@@ -1,12 +1,12 @@
-"""How a value area grows: `areas`, as a plan on any engine, or as a kernel on arrays in memory.
+"""The growth of value areas: a query plan for any engine, and a faster kernel for arrays in memory.
 
 A candidate is the next level, or pair of levels, outward from the point of control on one side. Growth repeatedly takes
-the heavier of the two next candidates. It thus visits candidates by falling *bound*, the running minimum of weight
-outward along a side: a heavy candidate behind a light one waits for the light one, and then follows it at once. So the
-growth is a sort and a cumulative sum, the same expression on every engine.
+the heavier of the two next candidates. So it takes candidates by falling *bound*, the running minimum of weight outward
+along a side: a heavy candidate beyond a light one must wait for the light one, and then follows at once. Growth is
+therefore a sort and a cumulative sum, the same on every engine.
 
-An engine sorts and groups again for each window function, while arrays that are already sorted by (session, price) need
-only one walk. So frames in memory go to a kernel in numpy; property tests hold its results to those of the plan.
+An engine sorts and groups again for each window function, but sorted arrays need only one pass. So frames in memory use
+a numpy kernel; property tests compare its results with those of the plan.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ AREA: Final = ("poc", "val", "vah", "value_area_share")
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ABOVE_ALL: Final = 8 * 10**DIGITS  # above twice every weight, which is at most sqrt(10) * 10**DIGITS
+_ABOVE_ALL: Final = 8 * 10**DIGITS  # larger than twice the largest weight, sqrt(10) * 10**DIGITS
 _PART: Final = 2**16  # levels per part, so that a part and its temporary arrays fit into a processor's cache
-# The volume of a whole session in integer units. Sums over many sessions overflow and wrap around; differences within
-# one session stay right.
+# The count of a whole session in integer units. Sums over many sessions overflow and wrap around, but differences
+# within one session stay right.
 _WHOLE: Final = 2.0**60
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How a value area is grown: the arguments of `value_area` of the same names, checked."""
+    """The rules of growth: the arguments of `value_area` with the same names, checked."""
 
     share: float
     rule: str
@@ -72,7 +72,7 @@ class Rules:
 def areas(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None, *, in_memory: bool
 ) -> nw.LazyFrame[Any]:
-    """Return the keys, `AREA` and the rules, one row per profile, from levels with keys, ``price`` and ``count``."""
+    """Return one row per profile with keys, `AREA` and rules, from levels with keys, ``price`` and ``count``."""
     if in_memory and not (collected := levels.collect()).is_empty():
         return _areas_in_memory(collected, keys, rules, step)
     return _areas_by_plan(levels, keys, rules, step)
@@ -81,19 +81,20 @@ def areas(
 def _areas_by_plan(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return the areas as a lazy plan that every engine can run: it adds up the candidates that the growth takes."""
+    """Return the areas as a lazy plan for any engine, which adds up the candidates that the growth takes."""
     candidates = _candidates(counted_rows(levels, keys, step, tie=rules.poc_tie), keys, rules, step)
     count, total, rank, outward = nw.col("count"), nw.col("total"), nw.col("rank"), [*keys, "side"]
     candidates = candidates.with_columns(weight=in_units(count, nw.col("scale"))).with_columns(
         bound=nw.col("weight").cum_min().over(outward, order_by="rank"),
         present=count.cum_count().over(outward, order_by="rank"),
     )
-    # A nearer candidate that is absent has no level, so its weight is zero. From there outward the bound is zero too.
+    # If a nearer candidate is absent, its weight is zero, so from there outward the bound is zero.
     bound = nw.when(rank <= nw.col("present")).then(nw.col("bound")).otherwise(0.0)
-    # The point of control precedes every candidate. Bounds are integers, so ± 1/4 orders the sides of equal bounds.
+    # The point of control precedes every candidate. Bounds are integers, so ± 1/4 only decides between sides with equal
+    # bounds.
     bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
-    favoured = 1 if rules.tie == "up" else -1
-    candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
+    tie_sign = 1 if rules.tie == "up" else -1
+    candidates = candidates.with_columns(later=-bound - nw.col("side") * tie_sign / 4)
     candidates = candidates.with_columns(
         enclosed=count.cum_sum().over(keys, order_by=["later", "rank"])
     ).with_columns(before=(nw.col("enclosed") - count) / total)
@@ -116,7 +117,7 @@ def _areas_by_plan(
 def _candidates(
     rows: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return one row per candidate: keys, side and rank outward. The point of control has side 0 and rank 0."""
+    """Return one row per candidate: keys, side, and rank outward. The point of control has side 0 and rank 0."""
     width = WIDTHS[rules.rule]
     distance, side, rank = nw.col("from_poc"), nw.col("side"), nw.col("rank")
     rows = rows.with_columns(
@@ -144,14 +145,14 @@ def _candidates(
 def _areas_in_memory(
     levels: nw.DataFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return the areas of levels in memory: cut the levels into parts, run the kernel on each, join the results."""
+    """Return the areas of levels in memory: run the kernel on one part of the levels after the other."""
     starts = np.flatnonzero(starts_run(levels, keys))
     frame, polars = levels.to_native(), levels.implementation.to_native_namespace()
     profiles = frame.select(keys)[starts]
     if profiles.is_duplicated().any():
         return _areas_in_memory(levels.sort(*keys), keys, rules, step)
     price, count = (frame[name].to_numpy() for name in ("price", "count"))
-    # The kernel takes parts of about `_PART` levels, each of whole sessions.
+    # A part has about `_PART` levels, and contains whole sessions only.
     starts = np.append(starts, len(price))
     cuts = np.searchsorted(starts, np.arange(0, len(price), _PART))
     parts = []
@@ -169,26 +170,29 @@ def _areas_of(
 ) -> list[Floats]:
     """Return poc, val, vah and the enclosed share of each session; NaN for null.
 
-    The levels of a session follow each other in ``price`` and ``count``, from its position in ``starts`` on.
+    ``price`` and ``count`` have the levels of one session after the other; ``starts`` has the first index of each.
     """
     starts, place, price, count = _rows(starts, price, count, step)
     sizes = np.diff(starts, append=len(count))
     bottom, top, total = place[starts], place[starts + sizes - 1], np.add.reduceat(count, starts)
 
-    # The point of control is the heaviest row. Among equal rows it is the one with the least ``away``.
+    # The point of control is the heaviest row; among equally heavy rows, the one with the least ``tie_rank``.
     scale = np.nan_to_num(10.0 ** (DIGITS - np.round(np.log10(total))), posinf=0.0)
     weight = np.floor(count * np.repeat(scale, sizes) + 0.5)
-    row = np.flatnonzero(weight == np.repeat(np.maximum.reduceat(weight, starts), sizes))
-    session = np.searchsorted(starts, row, side="right") - 1
-    away = place[row] if rules.poc_tie == "lower" else -place[row]
+    heaviest = np.flatnonzero(weight == np.repeat(np.maximum.reduceat(weight, starts), sizes))
+    session = np.searchsorted(starts, heaviest, side="right") - 1
+    tie_rank = place[heaviest] if rules.poc_tie == "lower" else -place[heaviest]
     if rules.poc_tie == "center":
-        # Places are integers, so subtracting 1/4 prefers the lower of two equally distant levels and changes no other.
-        away = np.abs(2 * place[row] - (bottom + top - 0.25)[session])
-    poc = row[away == np.minimum.reduceat(away, np.searchsorted(row, starts))[session]]
+        # Places are integers, so subtracting 1/4 prefers the lower of two equally distant rows and changes nothing
+        # else.
+        tie_rank = np.abs(2 * place[heaviest] - (bottom + top - 0.25)[session])
+    poc_index = heaviest[
+        tie_rank == np.minimum.reduceat(tie_rank, np.searchsorted(heaviest, starts))[session]
+    ]
 
-    # A candidate is one level or two. They are in order of price; ranks below the point of control are negative.
+    # A candidate is one row or a pair. Candidates are in order of price; ranks below the point of control are negative.
     index = place.astype(np.int64) if step else np.arange(len(place))
-    rank = index - np.repeat(index[poc], sizes)
+    rank = index - np.repeat(index[poc_index], sizes)
     if (width := WIDTHS[rules.rule]) == 2:
         rank = (rank + (rank > 0)) >> 1
     is_first = np.append(True, rank[1:] != rank[:-1])
@@ -199,17 +203,17 @@ def _areas_of(
     weight = np.floor(amount * np.repeat(scale, sizes) + 0.5)
     share = amount / np.repeat(np.where(total > 0, total, 1.0), sizes)
     if step:
-        # A nearer candidate that is absent has no level, so its weight is zero, and the bound from there outward too.
+        # If a nearer candidate is absent, its weight is zero, so the bound from there outward is zero.
         position = np.arange(len(rank)) - np.repeat(np.flatnonzero(rank == 0), sizes)
         weight = np.where(np.abs(rank) > np.abs(position), 0.0, weight)
     low, high, enclosed = _grown(starts, rank, weight, share, rules)
 
     if step is None:
-        prices = [price[poc], price[first[low]], price[np.append(first, len(count))[high + 1] - 1]]
+        prices = [price[poc_index], price[first[low]], price[np.append(first, len(count))[high + 1] - 1]]
     else:
         # A pair may lack its outer level. That level counts zero, but the area still ends at its price.
         prices = [
-            np.clip(place[poc] + steps, bottom, top) * float(step.numerator) / step.denominator
+            np.clip(place[poc_index] + steps, bottom, top) * float(step.numerator) / step.denominator
             for steps in (0, rank[low] * width, rank[high] * width)
         ]
     enclosed = np.floor(enclosed * 10.0**DIGITS + 0.5) / 10.0**DIGITS
@@ -219,20 +223,20 @@ def _areas_of(
 def _rows(
     starts: Ints, price: Floats, count: Floats, step: Fraction | None
 ) -> tuple[Ints, Floats, Floats, Floats]:
-    """Add up the levels of a session that share a place; return starts, place, price and count in order of place.
+    """Add up the levels of each session that share a place; return starts, place, price and count, sorted by place.
 
-    The place is that of `with_place`: the price as a whole number. Prices and counts are all zero in a session that has
-    an unknown one.
+    The place is the price as a whole number, as in `with_place`. If a session has an unknown price or count, all its
+    prices and counts become zero.
     """
     sizes = np.diff(starts, append=len(price))
     furthest = MOST_STEPS * float(step) if step else np.inf
     largest, total = np.maximum.reduceat(np.abs(price), starts), np.add.reduceat(count, starts)
-    # Comparisons with NaN are false, and the largest and the least of values with a NaN are NaN.
-    known = (largest < furthest) & (np.minimum.reduceat(count, starts) >= 0) & (total < np.inf)
-    if not known.all():
-        largest = np.where(known, largest, 0.0)
-        price = np.where(np.repeat(known, sizes), price, 0.0)
-        count = np.where(np.repeat(known, sizes), count, 0.0)
+    # A minimum or maximum over values with a NaN is NaN, and comparisons with NaN are false.
+    is_known = (largest < furthest) & (np.minimum.reduceat(count, starts) >= 0) & (total < np.inf)
+    if not is_known.all():
+        largest = np.where(is_known, largest, 0.0)
+        price = np.where(np.repeat(is_known, sizes), price, 0.0)
+        count = np.where(np.repeat(is_known, sizes), count, 0.0)
     if step is None:
         scale = np.nan_to_num(10.0 ** (DIGITS - np.round(np.log10(largest))), posinf=0.0)
         place = np.floor(price * np.repeat(scale, sizes) + 0.5)
@@ -261,7 +265,7 @@ def _order(sizes: Ints, place: Floats) -> Ints:
     if len(session).bit_length() + width + bits > 63:
         order: Ints = np.lexsort((place, np.repeat(session, sizes)))
         return order
-    # Sorting integers takes half the time of argsort, so the three are packed into one integer.
+    # Sorting integers takes half the time of argsort, so pack session, place and position into one integer.
     key: Ints = np.repeat(session << (width + bits), sizes) | (above << bits) | row
     key.sort()
     return key & ((1 << bits) - 1)
@@ -270,34 +274,34 @@ def _order(sizes: Ints, place: Floats) -> Ints:
 def _grown(
     starts: Ints, rank: Ints, weight: Floats, share: Floats, rules: Rules
 ) -> tuple[Ints, Ints, Floats]:
-    """Return the lowest and the highest candidate that the growth of each session takes, and the share enclosed.
+    """Return the lowest and the highest candidate that the growth of each session takes, and the enclosed share.
 
-    The candidates of a session are in order of price. The one of rank 0 is the point of control.
+    The candidates of a session are in order of price. The candidate with rank 0 is the point of control.
     """
-    sizes, poc = np.diff(starts, append=len(rank)), np.flatnonzero(rank == 0)
+    sizes, poc_index = np.diff(starts, append=len(rank)), np.flatnonzero(rank == 0)
     number, session = np.arange(len(rank)), np.repeat(np.arange(len(starts)), sizes)
-    # The candidates of a session in order outward: the point of control, then those below it, then those above it.
-    is_above = number > poc[session]
-    candidate = np.where(is_above, number, (poc + starts)[session] - number)
+    # Order the candidates of a session outward: the point of control, then those below it, then those above it.
+    is_above = number > poc_index[session]
+    candidate = np.where(is_above, number, (poc_index + starts)[session] - number)
     double_weight = 2 * weight.astype(np.int64)[candidate]
     double_weight[starts] = _ABOVE_ALL - 2  # the point of control precedes every candidate
-    # The bound is the running minimum of weight, so -2 * bound is the running maximum of -2 * weight. Each side has an
-    # offset that lifts it above all sides before, so one running maximum over all sides starts anew on each.
-    later = np.maximum.accumulate((2 * session + is_above) * _ABOVE_ALL - double_weight)
-    # Take the offset between the two sides of a session back, so that sorting merges them. All numbers are even, so ± 1
-    # decides which side comes first where two bounds are equal.
-    later -= is_above * (_ABOVE_ALL + (1 if rules.tie == "up" else -1))
-    order = np.argsort(later, kind="stable")  # both sides are sorted already: this merges them
-    added = (share * _WHOLE).astype(np.int64)[candidate[order]]
-    through = np.cumsum(added)  # overflows and wraps around, see `_WHOLE`
-    before = through - added
+    # The bound is the running minimum of weight, so -2 * bound is the running maximum of -2 * weight. An offset lifts
+    # each side above all sides before, so one running maximum over all sides starts again on each side.
+    order_key = np.maximum.accumulate((2 * session + is_above) * _ABOVE_ALL - double_weight)
+    # Remove the offset between the two sides of a session, so that sorting merges them. All numbers are even, so ± 1
+    # decides which side comes first if two bounds are equal.
+    order_key -= is_above * (_ABOVE_ALL + (1 if rules.tie == "up" else -1))
+    order = np.argsort(order_key, kind="stable")  # both sides are sorted already: this merges them
+    amounts = (share * _WHOLE).astype(np.int64)[candidate[order]]
+    sums_through = np.cumsum(amounts)  # overflows and wraps around, see `_WHOLE`
+    sums_before = sums_through - amounts
     limit = (rules.share + (NOISE if rules.stop == "exceed" else -NOISE)) * _WHOLE
-    is_taken = before - before[starts][session] < limit
+    is_taken = sums_before - sums_before[starts][session] < limit
     is_taken[starts] = True
     number_taken = np.add.reduceat(is_taken, starts, dtype=np.int64)
     above = np.add.reduceat(is_taken & is_above[order], starts, dtype=np.int64)
     return (
-        poc + above - number_taken + 1,
-        poc + above,
-        (through[starts + number_taken - 1] - before[starts]) / _WHOLE,
+        poc_index + above - number_taken + 1,
+        poc_index + above,
+        (sums_through[starts + number_taken - 1] - sums_before[starts]) / _WHOLE,
     )

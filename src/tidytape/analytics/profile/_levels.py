@@ -1,16 +1,16 @@
-"""Price rows of a profile: where levels lie, and what they count.
+"""Price rows of a profile: which levels they contain, and what they count.
 
 A *level* is one price of a session as the caller's frame has it. A *row* of a profile, or price row, is one price, or
-one step of the grid of ``row_size``; it adds up the levels that share it. The *place* of a row is its price as a whole
+one step of the grid of ``row_size``; the levels in it are added up. The *place* of a row is its price as a whole
 number, of steps or of fine units, and its *index* numbers it: neighbouring rows differ by 1.
 
-Volumes add up. Time blocks do not: a block that touched two levels of a row touched one row. So the blocks of a row
-that levels share are counted anew.
+Volumes add up, but numbers of time blocks do not: a block that touched two levels of a row touched that row once. So if
+several levels share a row, its blocks are counted again.
 
 A frame can say in three ways which blocks touched a level: touches, with one line per block and level (``block_id``);
 levels with a list of blocks, as a client fetches them (``block_ids``); and levels with the number, the first and the
-last of the blocks (``tpo_count``, ``first_touch_block``, ``last_touch_block``). Where a frame has both, the blocks
-themselves are counted, not the number.
+last of the blocks (``tpo_count``, ``first_touch_block``, ``last_touch_block``). If a frame has both blocks and numbers,
+the blocks are counted.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._grid import quotient
 
 DIGITS: Final = 12
-"""Numbers are compared to twelve of the sixteen digits a float carries.
+"""Numbers are compared to twelve of the sixteen digits of a float.
 
-0.1 + 0.2 then equals 0.3, and no comparison turns on the order in which an engine adds. The digits are decimal, so
-that decimals are not cut in the middle.
+Then 0.1 + 0.2 equals 0.3, and no comparison depends on the order in which an engine adds. The digits are decimal,
+because prices and amounts are decimals.
 """
 
 NOISE: Final = 10.0**-DIGITS
 """How far apart equal shares may be."""
 
 MOST_STEPS: Final = 2.0**50
-"""A price this many steps from zero has no row: floats do not tell neighbouring rows apart there."""
+"""A price this many steps from zero has no row, because floats cannot tell neighbouring rows apart there."""
 
 BLOCK_MINUTES: Final = "block_size_minutes"
-"""Column of the length of a block in TPO levels; a length that is not above 0, or of years, is unknown. [min]"""
+"""Column of the length of a block in TPO levels; a length of 0 or less, or above `MOST_MINUTES`, is unknown. [min]"""
 
 MOST_MINUTES: Final = 366 * 24 * 60
-"""Longest block, and latest end of a block after its session's start. [min]"""
+"""The longest block, and the latest end of a block after its session's start. [min]"""
 
 
 def finite(name: str) -> nw.Expr:
@@ -63,9 +63,9 @@ def with_place(
 ) -> nw.LazyFrame[Any]:
     """Add ``known``, and the ``place`` of each level: its price as a whole number, of steps or of fine units.
 
-    Levels with the same place share a row. A level that is not known gets the price 0. This is not the formula of
-    `tidytape.frames._grid`, which decides on exact decimals: prices of levels may be computed, so here a price that
-    misses the grid by a float's noise lies on it.
+    Levels with the same place share a row. An unknown level gets the price 0. `tidytape.frames._grid` decides on exact
+    decimals, but prices of levels may be computed. So here a price that misses the grid by rounding noise counts as on
+    it.
     """
     price = nw.col("price")
     levels = levels.with_columns(known=known, price=nw.when(known).then(price).otherwise(0.0))
@@ -75,7 +75,7 @@ def with_place(
             .with_columns(place=in_units(price, scale(nw.col("furthest"))))
             .drop("furthest")
         )
-    # A row is its low edge: 0.19 lies in the row of 0.1.
+    # A row is named by its low edge: with a step of 0.1, 0.19 lies in the row of 0.1.
     steps = price / float(step)
     nearest = (steps + 0.5).floor()
     return levels.with_columns(
@@ -90,7 +90,7 @@ def indices(keys: list[str], step: Fraction | None) -> nw.Expr:
 
 
 def row_price(step: Fraction | None, place: str = "place") -> nw.Expr:
-    """Return the price of a row in results: the low edge on the grid, or without a grid the caller's price."""
+    """Return the price of a row for results: its low edge on the grid, or without a grid the caller's price."""
     if step is None:
         return nw.col("price")
     return quotient(nw.col(place) * float(step.numerator), step.denominator)
@@ -98,34 +98,34 @@ def row_price(step: Fraction | None, place: str = "place") -> nw.Expr:
 
 def scale(largest: nw.Expr) -> nw.Expr:
     """Return how many fine units make 1, so that ``largest`` is about ``10 ** DIGITS`` units."""
-    # The rounding turns from down to up at the square root of 10 (times a power of 10). No decimal lies exactly there,
-    # so all engines round alike.
+    # The rounding changes direction at the square root of 10 times a power of 10, which no decimal equals, so all
+    # engines round the same way.
     decade = nw.when(largest > 0).then(largest).log(10).round()
     return 10.0 ** (DIGITS - decade)
 
 
 def in_units(value: nw.Expr, scale: nw.Expr) -> nw.Expr:
     """Return ``value`` rounded to whole fine units; 0 for null."""
-    # floor(x + 1/2), because engines disagree on how to round a half.
+    # floor(x + 1/2), because engines disagree on how to round halves.
     return (value * scale + 0.5).floor().fill_null(0.0)
 
 
 def counted_rows(
     levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, tie: str = "center"
 ) -> nw.LazyFrame[Any]:
-    """Return the rows of profiles, with ``from_poc``: their signed distance from the point of control. [row]
+    """Return the rows of profiles, with ``from_poc``, the signed distance from the point of control. [row]
 
-    Of the row: ``price``, ``count``, ``place``, ``index``, and ``weight``, its count in fine units. Of its profile:
-    ``total``, the sum of the counts, null if a price or count is unknown; ``scale``, how many fine units make 1;
-    ``largest``, the largest weight; ``lowest`` and ``highest``, the places of its ends.
+    Columns of the row: ``price``, ``count``, ``place``, ``index``, and ``weight``, its count in fine units. Columns of
+    its profile: ``total``, the sum of the counts, null if a price or count is unknown; ``scale``, how many fine units
+    make 1; ``largest``, the largest weight; ``lowest`` and ``highest``, the places of its ends.
     """
     price, count, total, place = nw.col("price"), nw.col("count"), nw.col("total"), nw.col("place")
-    known = finite("price") & countable("count")
+    is_known = finite("price") & countable("count")
     if step is not None:
-        known &= price.abs() < MOST_STEPS * float(step)
-    # An unknown count could be the largest, so it counts as infinite, and its profile has no total.
-    levels = levels.with_columns(count=nw.when(known).then(count))
-    levels = exact.in_parts(with_place(levels, keys, step, known=known), "count")
+        is_known &= price.abs() < MOST_STEPS * float(step)
+    # An unknown count could be the largest, so it becomes infinite, and its profile has no total.
+    levels = levels.with_columns(count=nw.when(is_known).then(count))
+    levels = exact.in_parts(with_place(levels, keys, step, known=is_known), "count")
     rows = (
         levels.group_by(*keys, "place")
         .agg(price.min(), exact.summed("count"))
@@ -139,21 +139,22 @@ def counted_rows(
         )
         .drop(exact.parts_of("count"))
     )
-    # Places are whole numbers, so subtracting 1/4 prefers the lower of two equally distant rows and changes no other.
+    # Places are whole numbers, so subtracting 1/4 prefers the lower of two equally distant rows and changes nothing
+    # else.
     middle = nw.col("lowest") + nw.col("highest") - 0.25
-    away, weight = nw.col("away"), nw.col("weight")
+    tie_rank, weight = nw.col("tie_rank"), nw.col("weight")
     rows = (
         rows.with_columns(
             total=nw.when(total > 0, total < float("inf")).then(total),
-            away={"center": (2 * place - middle).abs(), "lower": place, "upper": -place}[tie],
+            tie_rank={"center": (2 * place - middle).abs(), "lower": place, "upper": -place}[tie],
         )
         .with_columns(scale=scale(total))
         .with_columns(weight=in_units(count, nw.col("scale")))
         .with_columns(largest=weight.max().over(keys))
-        .with_columns(nearest=nw.when(weight == nw.col("largest")).then(away).min().over(keys))
+        .with_columns(least_tie_rank=nw.when(weight == nw.col("largest")).then(tie_rank).min().over(keys))
     )
-    poc = nw.when(away == nw.col("nearest")).then(nw.col("index")).max().over(keys)
-    return rows.with_columns(from_poc=nw.col("index") - poc)
+    poc_index = nw.when(tie_rank == nw.col("least_tie_rank")).then(nw.col("index")).max().over(keys)
+    return rows.with_columns(from_poc=nw.col("index") - poc_index)
 
 
 def counted_levels(
@@ -161,52 +162,51 @@ def counted_levels(
 ) -> nw.LazyFrame[Any]:
     """Return the keys, ``price`` and the counts under working names, one row per level, or per price row of a session.
 
-    ``counts`` maps working names to the frame's columns. The numbers of time blocks (``tpo_count``) of levels that
-    share a price row cannot be added up, because one block may touch several of these levels. So the blocks that the
-    frame lists for the price row are counted; the number is null if the frame lists none, or not all. A frame of
-    touches lists one block per row, and its blocks are always counted. ``session`` is the column that tells sessions
-    apart; a frame without that column is one session.
+    ``counts`` maps working names to the frame's columns. If levels share a price row, their numbers of time blocks
+    (``tpo_count``) cannot be added up, because one block may touch several of them. Instead the listed blocks of the
+    price row are counted; the count is null if the frame lists no blocks, or not all. The blocks of a frame of touches
+    are always counted. ``session`` is the column that tells sessions apart; a frame without that column is one session.
     """
     step, of_touches = profiles.step, profiles.of_touches
     if BLOCKS not in counts.values() or (step is None and not of_touches):
         return profiles.rows(counts, numbers=counts)
-    of_blocks = next(name for name, column in counts.items() if column == BLOCKS)
+    block_count = next(name for name, column in counts.items() if column == BLOCKS)
     # Blocks of two sessions differ, even if they have the same number.
     sessions: dict[str, str | nw.Expr] = {
         "session": session if session in profiles.table.names else nw.lit(0)
     }
-    columns = {**counts, **sessions, **({of_blocks: nw.lit(0.0)} if of_touches else {})}
+    columns = {**counts, **sessions, **({block_count: nw.lit(0.0)} if of_touches else {})}
     keys = [*profiles.keys, "session", "known"]
-    # An infinite count is unknown, and so is a sum with it.
+    # An infinite count stands for an unknown one, and makes a sum unknown.
     levels = with_place(
         profiles.rows(columns, numbers=counts), keys, step, known=finite("price")
     ).with_columns(
         nw.when(countable(name)).then(nw.col(name)).otherwise(float("inf")).alias(name) for name in counts
     )
-    price, blocks_of_level = nw.col("price"), nw.col(of_blocks)
+    price, blocks_of_level = nw.col("price"), nw.col(block_count)
     rows = levels.group_by(*keys, "place").agg(
         price.min(), price.max().alias("top"), nw.col(*counts).sum(), blocks_of_level.max().alias("most")
     )
     blocks: nw.Expr = nw.lit(None, nw.Float64)
     if profiles.lists_blocks:
-        touched = (
+        blocks_by_row = (
             with_place(touches(profiles, sessions), keys, step, known=finite("price"))
             .group_by(*keys, "place", "block")
             .agg(price.min())
             .group_by(*keys, "place")
             .agg(nw.col("block").count().cast(nw.Float64).alias("blocks"))
         )
-        rows, blocks = merged([rows, touched], [*keys, "place"]), nw.col("blocks")
+        rows, blocks = merged([rows, blocks_by_row], [*keys, "place"]), nw.col("blocks")
     is_shared = nw.lit(of_touches) | (nw.col("top") - price > NOISE * nw.col("top").abs())
-    # If a row lists fewer blocks than one of its levels counts, the list is not complete.
+    # If a row lists fewer blocks than one of its levels counts, the list is incomplete.
     listed_blocks = nw.when(blocks >= nw.col("most")).then(blocks)
     result = {name: nw.col(name) for name in counts}
-    result |= {of_blocks: nw.when(is_shared).then(listed_blocks).otherwise(blocks_of_level)}
+    result |= {block_count: nw.when(is_shared).then(listed_blocks).otherwise(blocks_of_level)}
     return rows.select(*profiles.keys, price=nw.when("known").then(price), **result)
 
 
 def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Expr:
-    """Return the length of a block, from the argument or else from the frame. [min]"""
+    """Return the length of a time block, from the argument or else from the frame. [min]"""
     minutes = checked_minutes(block_minutes)
     if minutes is not None:
         return nw.lit(minutes)
@@ -222,7 +222,7 @@ def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Ex
 
 
 def checked_minutes(block_minutes: object) -> float | None:
-    """Return the argument as a length of a block, None for None; raise QueryError if it is neither. [min]"""
+    """Return the argument as the length of a block, or None for None; raise QueryError for anything else. [min]"""
     minutes = None if block_minutes is None else arguments.positive("block_minutes", block_minutes)
     if minutes is not None and minutes > MOST_MINUTES:
         raise QueryError("block_minutes", got=block_minutes, expected=f"at most a year, {MOST_MINUTES:,}")
@@ -230,16 +230,16 @@ def checked_minutes(block_minutes: object) -> float | None:
 
 
 def touches(profiles: Profiles[IntoFrameT], columns: Mapping[str, str | nw.Expr]) -> nw.LazyFrame[Any]:
-    """Return one row per level and block: the keys, ``price``, ``block`` (float64, null for none) and some columns."""
+    """Return one row per level and block: keys, ``price``, ``block`` (float64, null without blocks) and ``columns``."""
     if profiles.of_touches:
         profiles.require_number("levels", TOUCH)
         return profiles.rows({**columns, "block": TOUCH}, numbers=["block"])
     rows = profiles.rows({**columns, "block": LIST})
-    kind = rows.collect_schema()["block"]
-    if kind == nw.Unknown:  # polars' type of a column of nulls
-        rows, kind = rows.with_columns(nw.col("block").cast(nw.List(nw.Float64))), nw.List(nw.Float64)
-    if not isinstance(kind, nw.List | nw.Array) or not kind.inner.is_numeric():
-        raise QueryError("levels", got=f"{LIST}: {kind}", expected="lists of numbers of blocks")
+    dtype = rows.collect_schema()["block"]
+    if dtype == nw.Unknown:  # the type of a polars column that holds only nulls
+        rows, dtype = rows.with_columns(nw.col("block").cast(nw.List(nw.Float64))), nw.List(nw.Float64)
+    if not isinstance(dtype, nw.List | nw.Array) or not dtype.inner.is_numeric():
+        raise QueryError("levels", got=f"{LIST}: {dtype}", expected="lists of numbers of blocks")
     return rows.explode("block").with_columns(nw.col("block").cast(nw.Float64))
 
 
@@ -248,19 +248,19 @@ def touched_rows(
 ) -> nw.LazyFrame[Any]:
     """Return the rows of profiles that a block touched.
 
-    They have the keys; ``place``, ``index``, ``price``; ``blocks``, how many blocks touched the row, ``first`` and
-    ``last``, the first and last of them, all float64; ``known``, whether the whole profile is known; and ``columns``,
-    each the largest of the row's levels.
+    They have the keys; ``place``, ``index``, ``price``; ``blocks``, ``first`` and ``last``, the number of blocks that
+    touched the row and the first and last of them, float64; ``known``, whether the whole profile is known; and
+    ``columns``, each with the largest value among the row's levels.
     """
     columns = columns or {}
     keys, step, block, known = profiles.keys, profiles.step, nw.col("block"), nw.col("known")
-    others = [nw.col(name).max() for name in columns]
+    maxima = [nw.col(name).max() for name in columns]
     if profiles.lists_blocks:
-        # Levels that share a row may share blocks.
+        # Levels that share a row may share blocks, so count each block of a row once.
         levels = (
             with_place(touches(profiles, columns), keys, step, known=finite("price"))
             .group_by(*keys, "place", "block")
-            .agg(nw.col("price").min(), known.all(), *others)
+            .agg(nw.col("price").min(), known.all(), *maxima)
             .with_columns(blocks=(~block.is_null()).cast(nw.Float64), first=block, last=block)
         )
         is_known = known.all()
@@ -279,7 +279,7 @@ def touched_rows(
             nw.col("first").min(),
             nw.col("last").max(),
             is_known.alias("known"),
-            *others,
+            *maxima,
         )
         .with_columns(known=known.all().over(keys))
     )
@@ -289,7 +289,7 @@ def touched_rows(
 def merged(parts: Sequence[nw.LazyFrame[Any]], keys: list[str]) -> nw.LazyFrame[Any]:
     """Return one row per profile with the columns of all parts, null where a part has no row.
 
-    Parts are stacked and grouped, because joins do not find null, which is a key too.
+    Parts are stacked and grouped instead of joined, because a key may be null.
     """
     stacked = nw.concat(parts, how="diagonal")
     columns = [name for name in stacked.collect_schema().names() if name not in keys]

@@ -1,4 +1,4 @@
-"""Opens a caller's frame as profiles whose keys have working names, and gives results the caller's names again."""
+"""Open a caller's frame as profiles with working names for keys, and give results the caller's names again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidytape.analytics._series import SESSION_END, knows_length
 from tidytape.errors import QueryError
 from tidytape.frames._door import are_apart, as_list, require
 from tidytape.frames._table import OpenTable
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit
 
 SESSION: Final = "timestamp"
 """Column of the start of a profile's session; with the identity columns it tells one profile from another."""
@@ -24,7 +24,7 @@ TOUCH: Final = "block_id"
 """Column of the time block of a touch, in frames of one row per block and level."""
 
 BLOCKS: Final = "tpo_count"
-"""Column of the number of blocks that touched a level. Frames of touches need not have it: they are counted."""
+"""Column of the number of blocks that touched a level. Frames of touches do not need it, because they are counted."""
 
 LIST: Final = "block_ids"
 """Column of the list of the blocks that touched a level."""
@@ -37,21 +37,21 @@ _FINEST: Final = 10**40
 
 @dataclass(frozen=True)
 class Profiles(Generic[IntoFrameT]):
-    """Profiles of a caller's frame, and how results get back the caller's names.
+    """Profiles of a caller's frame, with the names that results get back.
 
     Attributes
     ----------
     table : OpenTable
         The caller's frame, with all of its columns.
     names : dict of str to str
-        The columns that tell profiles apart, from working name to the caller's. The sessions of series have a
-        ``start`` and may have an ``end``; others have names that no column of a result has.
+        The columns that tell profiles apart: the caller's name by working name. If profiles are the sessions of series,
+        there are ``start`` and perhaps ``end``. The other working names differ from all columns of results.
     price : str
         The caller's column of prices.
     step : Fraction or None
-        Height of the rows that levels are read in; None where each price is a row.
+        Height of the price rows; None if each price is a row.
     hidden : tuple of str
-        Those columns of ``names`` that no result has.
+        The columns of ``names`` that results leave out.
     """
 
     table: OpenTable[IntoFrameT]
@@ -66,13 +66,13 @@ class Profiles(Generic[IntoFrameT]):
         return list(self.names)
 
     @property
-    def series(self) -> list[str]:
-        """Working names of the columns that tell series apart, where profiles are the sessions of series."""
+    def series_columns(self) -> list[str]:
+        """Working names of the columns that tell series apart, if profiles are the sessions of series."""
         return self.keys[: self.keys.index("start")]
 
     @property
     def of_touches(self) -> bool:
-        """Whether the frame has a row for each block that touched a level."""
+        """Whether the frame has one row per level and block that touched it."""
         return TOUCH in self.table.names
 
     @property
@@ -93,7 +93,7 @@ class Profiles(Generic[IntoFrameT]):
         return self.table.rows.select(**values)
 
     def require_number(self, parameter: str, name: str) -> None:
-        """Raise unless the column that a parameter names is numeric."""
+        """Raise QueryError unless the column that a parameter names is numeric."""
         if name == BLOCKS and self.of_touches:
             return
         require([name], self.table.names)
@@ -105,10 +105,10 @@ class Profiles(Generic[IntoFrameT]):
     ) -> IntoFrameT:
         """Return a result as the caller's kind of frame, under the caller's names, sorted by the keys and ``sort``."""
         order = [name for name in (*self.names.values(), *sort) if name not in self.hidden]
-        shown = result.rename(self.names)
+        renamed = result.rename(self.names)
         if self.hidden:
-            shown = shown.drop(*self.hidden)
-        return self.table.closed(shown, sort=order, times=times)
+            renamed = renamed.drop(*self.hidden)
+        return self.table.closed(renamed, sort=order, times=times)
 
 
 def opened(
@@ -122,38 +122,39 @@ def opened(
     times: Iterable[str] = (),
     blocks: bool = False,
 ) -> Profiles[IntoFrameT]:
-    """Return the caller's profiles.
+    """Open the caller's frame as profiles.
 
-    An eager frame is refused if its ``block_size`` does not divide ``row_size``, or if a profile has several
-    ``amount_unit`` or several ``block_size`` (with a ``row_size``, sessions of one profile may differ in it). A lazy
+    An eager frame is refused if its ``block_size`` does not divide ``row_size``, or if a profile has several values of
+    ``amount_unit`` or ``block_size``; with a ``row_size``, sessions of one profile may differ in ``block_size``. A lazy
     frame gets null prices there instead, so that its results are null.
 
     Parameters
     ----------
     levels : frame or OpenTable
     by : str, iterable of str or None
-        Columns that tell profiles apart, or series of them. None for the identity columns and, of profiles,
-        ``timestamp``. ``period_end`` stays with ``timestamp``: it says when a result is known. Without it no result
-        has the ``interval`` of sessions of blocks, which is not their length, unless the caller names it.
+        Columns that tell profiles apart, or series of them. None for the identity columns and, for profiles,
+        ``timestamp``. ``period_end`` is kept beside ``timestamp``, because it says when a result is known. Without it,
+        results leave out the ``interval`` of sessions with time blocks, which is not their length, unless the caller
+        names it.
     results : iterable of str
-        Columns that the result will have beside them.
+        Other columns of the result.
     numbers : mapping of str to str
-        Arguments that name a column of numbers, each with the name: ``price`` and, where it is counted, ``count``.
+        The names of columns of numbers, by argument: ``price`` and, if it is used, ``count``.
     row_size : float, Decimal or None
-        Height of the rows that levels are read in.
+        Height of the price rows.
     of : {"profiles", "series", "composites"}
-        What ``by`` tells apart: profiles; series of sessions, each of which is a profile, and without any column
-        there is one series; or composites of sessions.
+        What ``by`` tells apart: profiles; series of sessions, where each session is a profile and ``by`` may be empty;
+        or composites of sessions.
     times : iterable of str
-        Columns to open as times; of series ``timestamp`` is.
+        Columns to open as times; for series always ``timestamp``.
     blocks : bool
-        Whether the levels must say which time blocks touched them: for the error of other frames.
+        Whether levels must say which time blocks touched them; other frames are refused.
     """
     step = None
     if row_size is not None:
         if not is_number(row_size) or not row_size > 0:
             raise QueryError("row_size", got=row_size, expected="a finite number above 0, or None")
-        step = Fraction(str(row_size))  # the exact decimal of its shortest spelling: 0.1 is a tenth
+        step = Fraction(str(row_size))  # exact, from the shortest decimal: 0.1 is a tenth
         if step.denominator > _FINEST:
             raise QueryError("row_size", got=row_size, expected="at most 40 decimal places, or None")
     reserved, of_series = [*numbers.values(), *results], of == "series"
@@ -171,7 +172,7 @@ def opened(
         also=["block_ids"] if blocks else [],
         parameter="levels",
     )
-    columns = [*table.series(without=reserved), *by_default] if by is None else needed
+    columns = [*table.series_columns(without=reserved), *by_default] if by is None else needed
     if not columns and not of_series:
         raise QueryError("by", got=by, expected=f"{expected}, for the frame has no identity columns")
     if SESSION in columns and SESSION_END in table.names and SESSION_END not in (*columns, *reserved):
@@ -182,7 +183,7 @@ def opened(
     if of_series:
         names["start"] = SESSION
         if SESSION_END in table.names and SESSION_END not in columns:
-            # No two sessions of a series start at once.
+            # The sessions of a series differ in their start, so one end per start is enough.
             table = replace(
                 table, rows=table.rows.with_columns(nw.col(SESSION_END).max().over(*names.values()))
             )
@@ -213,23 +214,25 @@ def _of_one_kind(
     price = numbers["price"]
     sessions = [*columns, SESSION] if SESSION in table.names and SESSION not in columns else columns
     if not is_of_blocks(numbers.get("count", BLOCKS)):
-        table = of_one(table, AMOUNT_UNIT, sessions if of_series else columns, [price], parameter="levels")
+        table = require_one_unit(
+            table, AMOUNT_UNIT, sessions if of_series else columns, [price], parameter="levels"
+        )
     if step is not None and BLOCK_SIZE not in columns:
-        table = on_blocks(table, step, price, parameter="row_size")
-    of_rows = sessions if of_series or step is not None else columns
-    return of_one(table, BLOCK_SIZE, of_rows, [price], parameter="levels")
+        table = require_blocks(table, step, price, parameter="row_size")
+    one_size_keys = sessions if of_series or step is not None else columns
+    return require_one_unit(table, BLOCK_SIZE, one_size_keys, [price], parameter="levels")
 
 
 def is_of_blocks(column: object) -> bool:
-    """Return whether a name is that of the column that counts blocks; it need not be a string."""
+    """Return whether a name, which need not be a string, is that of the column that counts blocks."""
     return isinstance(column, str) and column == BLOCKS
 
 
 def working_names(columns: Iterable[str]) -> dict[str, str]:
-    """Return working names of columns."""
+    """Return the names of columns by working names."""
     return {f"by_{position}": name for position, name in enumerate(columns)}
 
 
 def holds(condition: nw.Expr, *numbers: str) -> nw.Expr:
-    """Return a condition on columns of numbers, null where one of them is."""
+    """Return a condition on columns of numbers, null if one of the numbers is null."""
     return nw.when(*(~nw.col(name).is_null() for name in numbers)).then(condition)

@@ -1,4 +1,4 @@
-"""Several sessions together: their composite profile, and points of control that no later session touched."""
+"""Composite profiles of several sessions, and points of control that no later session touched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tidytape.frames._joined import joined
 from tidytape.frames._rows import starts_run
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_one_unit
 
 _SESSIONS: Final = "sessions"
 _START: Final = "__start"
@@ -50,21 +50,22 @@ def composite(
 
     .. math:: n_i = \sum_s n_{si}
 
-    The value area of a week cannot be computed from those of its days. So the result is a profile, which
-    `value_area` and the others take. It is one session, which starts with the first of the added sessions and
-    ends with the last.
+    The value area of a week cannot be computed from the value areas of its days. So the result is a profile, which
+    `value_area` and other functions take. It is one session, from the start of the first added session to the end of
+    the last.
 
     Parameters
     ----------
     levels : frame, n rows, one per (by, session, price), any order
-        Profiles, of whatever sessions are to be added. They start at ``timestamp``, if there is one, int64 nanoseconds
-        or times with a zone, and end at ``period_end``, or else, but for sessions of blocks, after their ``interval``.
+        Profiles of the sessions to add. Sessions start at ``timestamp``, int64 nanoseconds or times with a zone, if the
+        frame has it. They end at ``period_end``, or without it after their ``interval``, except for sessions with time
+        blocks.
     row_size : float or Decimal, > 0
-        Height of a row of the grid: a multiple of the height of the rows given, which are put where their low edge
-        lies. [price]
+        Height of a row of the grid, a multiple of the height of the levels; a level counts in the row of its low edge.
+        [price]
     by : str or iterable of str, optional
-        The columns that tell one composite from another; by default the identity columns there are, so that all
-        sessions of a series become one. Null is a value.
+        The columns that tell one composite from another; by default the identity columns of the frame, so that all
+        sessions of a series become one composite. Null counts as a value.
     price : str
         Column of the rows' prices. [price]
     count : str or iterable of str
@@ -72,34 +73,34 @@ def composite(
 
     Returns
     -------
-    frame, one row per (by, price), sorted so, of the kind of ``levels``
+    frame, one row per (by, price), sorted by these, of the kind of ``levels``
         ``by``, and
 
-        - ``block_size`` : float64, the ``row_size``, null where that of a level is not known; and ``amount_unit`` of
-          amounts. Each where ``levels`` has it.
-        - ``timestamp`` : as in ``levels``, the start of the first session; not there without one.
-        - ``period_end`` : as ``timestamp``, the end of the last session; null if one of them has none, and not there
-          where nothing says when sessions end.
-        - ``sessions`` : int64, how many there are, by their starts; those of a composite are as many as it says. Not
-          there without ``timestamp``.
+        - ``block_size`` : float64, the ``row_size``, null if the block size of a level is unknown; and ``amount_unit``
+          of amounts. Each if ``levels`` has it.
+        - ``timestamp`` : as in ``levels``, the start of the first session, if ``levels`` has it.
+        - ``period_end`` : as ``timestamp``, the end of the last session; null if a session has no end, and absent if no
+          column tells when sessions end.
+        - ``sessions`` : int64, how many sessions were added, told apart by their starts; a composite counts as many as
+          its column ``sessions`` says. Absent without ``timestamp``.
         - the price : float64, the low edge of its row on the grid; null for levels without one.
-        - the counts : float64, under their names; null where one of those added is null, not finite or below zero.
+        - the counts : float64, under their names; null if an added count is null, not finite or below zero.
 
     Raises
     ------
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``row_size`` is no positive number, a column is not numeric, ``timestamp`` or ``period_end`` no time, or
-        there is no column to tell series apart. Or if an eager frame has a ``block_size`` of which ``row_size`` is no
-        whole multiple, several in one session, or several ``amount_unit`` in one series; of a lazy frame the counts or
-        prices are null there.
+        If ``row_size`` is not a positive number, a column is not numeric, ``timestamp`` or ``period_end`` is not a
+        time, or no column tells series apart. Or if in an eager frame ``row_size`` is not a whole multiple of
+        ``block_size``, a session has several values of ``block_size``, or a series several amount units; in a lazy
+        frame the counts or prices are null there.
 
     Notes
     -----
-    TPO counts of different sessions, told apart by ``timestamp``, are counts of different blocks, and add up. Of one
-    session on coarser rows they do not, because a block that touched two levels would count twice in the row made of
-    them: there ``tpo_count`` is that of the blocks listed in ``block_ids``, and null without a list.
+    TPO counts of different sessions, told apart by ``timestamp``, count different blocks, so they add up. Within one
+    session they do not, because a block that touched two levels of a row would count twice: there the blocks listed in
+    ``block_ids`` are counted, and ``tpo_count`` is null without a list.
 
     References
     ----------
@@ -135,7 +136,7 @@ def composite(
     )
     for name in counts:
         profiles.require_number("count", name)
-    profiles = _described(profiles, counts)
+    profiles = _with_description(profiles, counts)
     keys, step = profiles.keys, profiles.step
     working = {f"count_{position}": name for position, name in enumerate(counts)}
     rows = counted_levels(profiles, working, session=_START).with_columns(
@@ -143,10 +144,10 @@ def composite(
     )
     rows = exact.in_parts(with_place(rows, keys, step, known=finite("price")), *working)
     by_row = rows.group_by(*keys, "known", "place")
-    added = by_row.agg(
+    added_rows = by_row.agg(
         exact.summed(*working), nw.col(*(f"known_{name}" for name in working)).all()
     ).with_columns(map(exact.total, working))
-    result = added.select(
+    result = added_rows.select(
         *keys,
         nw.when("known").then(row_price(step)).alias(price),
         *(nw.when(f"known_{name}").then(nw.col(name)).alias(caller) for name, caller in working.items()),
@@ -155,41 +156,43 @@ def composite(
     return profiles.closed(result, sort=[price], times={SESSION_END: SESSION} if is_new_end else {})
 
 
-def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profiles[IntoFrameT]:
-    """Return profiles whose keys also are the columns that describe a composite; all of its rows have the same values.
+def _with_description(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profiles[IntoFrameT]:
+    """Add columns that describe a composite to the keys of profiles; all rows of a composite have the same values.
 
     These are the row size, the amount unit, the start of the first session, the end of the last, and the number of
-    sessions. `_START` keeps the start of each row's own session.
+    sessions. `_START` keeps the start of each row's session.
     """
-    table, series = profiles.table, list(profiles.names.values())
-    described: dict[str, nw.Expr] = {}
-    if BLOCK_SIZE in table.names and BLOCK_SIZE not in series:
-        is_known = (~nw.col(BLOCK_SIZE).is_null()).all().over(*series)
-        described[BLOCK_SIZE] = nw.when(is_known).then(nw.lit(float(profiles.step or 0)))
+    table, series_columns = profiles.table, list(profiles.names.values())
+    description: dict[str, nw.Expr] = {}
+    if BLOCK_SIZE in table.names and BLOCK_SIZE not in series_columns:
+        is_known = (~nw.col(BLOCK_SIZE).is_null()).all().over(*series_columns)
+        description[BLOCK_SIZE] = nw.when(is_known).then(nw.lit(float(profiles.step or 0)))
     if amounts := [name for name in counts if not is_of_blocks(name)]:
-        table = of_one(table, AMOUNT_UNIT, series, amounts, parameter="levels")
-        described |= {name: nw.col(name) for name in (AMOUNT_UNIT,) if name in table.names}
+        table = require_one_unit(table, AMOUNT_UNIT, series_columns, amounts, parameter="levels")
+        description |= {name: nw.col(name) for name in (AMOUNT_UNIT,) if name in table.names}
     rows = table.rows
     if SESSION in table.names:
         start, end, part = nw.col(SESSION), nw.col(SESSION_END), nw.col("__part")
         if SESSION_END not in table.names and "interval" in table.names and knows_length(table.names):
             length = length_of(nw.col("interval"))
             rows = rows.with_columns(nw.when(length > 0).then(start + length).alias(SESSION_END))
-        described[SESSION] = start.min().over(*series)
+        description[SESSION] = start.min().over(*series_columns)
         if SESSION_END in rows.collect_schema().names():
-            is_known = (~end.is_null()).all().over(*series)
-            described[SESSION_END] = nw.when(is_known).then(end.max().over(*series))
-        # Each level counts as its part of its session, so the parts add up to the number of sessions.
-        session = [*dict.fromkeys([*series, _START])]
+            is_known = (~end.is_null()).all().over(*series_columns)
+            description[SESSION_END] = nw.when(is_known).then(end.max().over(*series_columns))
+        # Each level counts as its share of a session, so the shares of all levels add up to the number of sessions.
+        session = [*dict.fromkeys([*series_columns, _START])]
         sessions = nw.col(_SESSIONS) if _SESSIONS in table.names else part
         rows = rows.with_columns(start.alias(_START), __part=nw.lit(1.0)).with_columns(
             __part=sessions.max().over(*session) / part.sum().over(*session)
         )
-        described[_SESSIONS] = (part.sum().over(*series) + 0.5).floor().cast(nw.Int64)
-    if described:
-        rows = rows.with_columns(**described)
+        description[_SESSIONS] = (part.sum().over(*series_columns) + 0.5).floor().cast(nw.Int64)
+    if description:
+        rows = rows.with_columns(**description)
     return replace(
-        profiles, table=replace(table, rows=rows), names=working_names(dict.fromkeys([*series, *described]))
+        profiles,
+        table=replace(table, rows=rows),
+        names=working_names(dict.fromkeys([*series_columns, *description])),
     )
 
 
@@ -206,7 +209,7 @@ def naked_pocs(
     tie: Literal["center", "lower", "upper"] = "center",
     row_size: float | Decimal | None = None,
 ) -> IntoFrameT:
-    r"""Naked points of control: those that no later session's range has touched.
+    r"""Naked points of control: those outside the ranges of all later sessions.
 
     The point of control :math:`p_s` of session :math:`s` is naked if there is no later session :math:`t > s` of the
     same series with :math:`L_t \le p_s \le H_t`, its lowest and its highest row.
@@ -216,26 +219,26 @@ def naked_pocs(
     levels : frame, n rows, one per (by, timestamp, price), any order
         Profiles of sessions that start at ``timestamp``, int64 nanoseconds or times with a zone.
     by : str or iterable of str, optional
-        The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
-        value. Without any, all sessions are of one series.
+        The columns that tell one series of sessions from another; by default the identity columns of the frame. Null
+        counts as a value. Without any column, all sessions belong to one series.
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``; on coarser rows as of `value_area`. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``; on coarser rows as in `value_area`. [count]
     tie : {"center", "lower", "upper"}
-        As of `point_of_control`.
+        As in `point_of_control`.
     row_size : float or Decimal, > 0, optional
-        The step of the prices: levels are added up on this grid first. Without it the rows are those given. [price]
+        Height of the price rows that levels are added up in first. By default each price is a row. [price]
 
     Returns
     -------
-    frame, one row per (by, timestamp), sorted so, of the kind of ``levels``
+    frame, one row per (by, timestamp), sorted by these, of the kind of ``levels``
         ``by``, ``timestamp``, ``period_end`` where the levels have it, and
 
-        - ``poc`` : float64, null where the session has none. [price]
-        - ``is_naked`` : bool, whether no later session that is known has touched it; null without one.
-        - ``touched_at`` : as ``timestamp``, the start of the first session that did; null where it is naked.
-        - ``poc_tie`` : str, the rule that decided between largest rows.
+        - ``poc`` : float64, null if the session has no point of control. [price]
+        - ``is_naked`` : bool, whether no later session of the frame has touched it; null if ``poc`` is.
+        - ``touched_at`` : as ``timestamp``, the start of the first session that touched it; null if it is naked.
+        - ``poc_tie`` : str, the rule for several largest rows.
 
     Raises
     ------
@@ -247,14 +250,15 @@ def naked_pocs(
 
     Notes
     -----
-    Whether a point of control is naked is known when the last session of the frame is: rows change as sessions come
-    in, which is what they are for. To know what was naked then, give the sessions known then.
+    ``is_naked`` depends on all later sessions of the frame, so rows change as sessions are added. To get the naked
+    points of control at an earlier time, pass only the sessions known at that time.
 
-    A session with a price or count that is null, not finite, or a count below zero, has no point of control and, its
-    range being unknown, touches none.
+    A session with a price or count that is null or not finite, or with a count below zero, has no point of control. Its
+    range is unknown, so it touches none.
 
     DuckDB and Spark compare each session with all later ones of its series: twice the sessions take four times as long.
-    Elsewhere sessions are compared in memory, in little more than twice the time; a lazy frame is computed for it.
+    On other engines sessions are compared in memory, where twice the sessions take little more than twice the time; a
+    lazy frame is collected for that.
 
     References
     ----------
@@ -272,14 +276,15 @@ def naked_pocs(
     one_of("tie", tie, POC_TIES)
     numbers = {"price": price, "count": count}
     sessions = opened(levels, by, results=(SESSION, *_NAKED), numbers=numbers, row_size=row_size, of="series")
-    keys, at = sessions.keys, row_price(sessions.step)
+    keys, price_of_row = sessions.keys, row_price(sessions.step)
     rows = counted_rows(counted_levels(sessions, {"count": count}), keys, sessions.step, tie=tie)
-    known = ~nw.col("total").is_null()
+    is_known = ~nw.col("total").is_null()
     rows = rows.with_columns(
-        low=nw.when(known).then(at), poc=nw.when(known, nw.col("from_poc") == 0).then(at)
+        low=nw.when(is_known).then(price_of_row),
+        poc=nw.when(is_known, nw.col("from_poc") == 0).then(price_of_row),
     )
     ends = rows.group_by(*keys).agg(nw.col("poc", "low").min(), nw.col("low").max().alias("high"))
-    result = untouched(ends, sessions.series).select(
+    result = untouched(ends, sessions.series_columns).select(
         *keys,
         "poc",
         is_naked=nw.when(~nw.col("poc").is_null()).then(nw.col("touched_at").is_null()),
@@ -289,38 +294,38 @@ def naked_pocs(
     return sessions.closed(result, times={"touched_at": SESSION})
 
 
-def untouched(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
-    """Add ``touched_at``, the start of the first later session of the series whose range has the point of control.
+def untouched(sessions: nw.LazyFrame[Any], series_columns: list[str]) -> nw.LazyFrame[Any]:
+    """Add ``touched_at``, the start of the first later session of the series whose range contains the point of control.
 
     Sessions have a ``start`` [ns], a ``poc``, a ``low`` and a ``high``, each null where it is unknown. ``touched_at``
     is null where no session touched the point of control. [ns]
     """
     if in_sql(sessions):
-        return untouched_by_join(sessions, series)
-    rows = sessions.sort(*series, "start").collect()
+        return untouched_by_join(sessions, series_columns)
+    rows = sessions.sort(*series_columns, "start").collect()
     touched_at: list[int | None] = [None] * len(rows)
     naked: list[
         tuple[float, int]
     ] = []  # price and row of each naked point of control of the series, ascending
-    is_first = starts_run(rows, series)
+    is_first = starts_run(rows, series_columns)
     for row, (start, poc, low, high) in enumerate(rows.select("start", "poc", "low", "high").iter_rows()):
         if is_first[row]:
             naked.clear()
         if start is None:
             continue
         if low is not None:
-            touched = slice(bisect(naked, (low, -1)), bisect(naked, (high, row)))
-            for _, earlier in naked[touched]:
-                touched_at[earlier] = start
-            del naked[touched]
+            touched_slice = slice(bisect(naked, (low, -1)), bisect(naked, (high, row)))
+            for _, earlier_row in naked[touched_slice]:
+                touched_at[earlier_row] = start
+            del naked[touched_slice]
         if poc is not None:
             insort(naked, (poc, row))
     return rows.with_columns(nw.new_series("touched_at", touched_at, nw.Int64, backend="polars")).lazy()
 
 
-def untouched_by_join(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
+def untouched_by_join(sessions: nw.LazyFrame[Any], series_columns: list[str]) -> nw.LazyFrame[Any]:
     """Return the same as `untouched`, on any engine: a join compares each session with the later ones of its series."""
-    keys = [*series, "every"]  # a constant to join by, if the series has no keys
+    keys = [*series_columns, "every"]  # a constant, because a series may have no keys to join by
     sessions = sessions.with_columns(every=nw.lit(0))
     poc, start = nw.col("poc"), nw.col("start")
     ranges = sessions.filter(~nw.col("low").is_null()).select(

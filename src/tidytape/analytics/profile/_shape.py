@@ -1,4 +1,4 @@
-"""The shape of a profile in a letter, and its nodes: where it bulges, and where it is thin."""
+"""The shape of a profile as a letter, and its high and low volume nodes."""
 
 from __future__ import annotations
 
@@ -32,51 +32,53 @@ def shape(
     count: str = "volume",
     row_size: float | Decimal | None = None,
 ) -> IntoFrameT:
-    r"""Shape of a profile: P, b, D or B, with the features that say so. A heuristic.
+    r"""Shape of a profile: P, b, D or B, with the features that decide it. A heuristic.
 
-    - ``B``, two distributions: beyond a valley of at most ``max_valley`` of the peak behind it lies at least
-      ``min_second`` of the count.
-    - ``P``: else, the point of control is in the upper part of the range, from ``high_poc`` on.
-    - ``b``: it is in the lower part, up to ``low_poc``.
-    - ``D``: it is in between.
+    - ``B``, two distributions: a valley counts at most ``max_valley`` of the peak beyond it, and at least
+      ``min_second`` of the count lies beyond it.
+    - ``P``: otherwise, the point of control is in the upper part of the range, from ``high_poc`` on.
+    - ``b``: the point of control is in the lower part, up to ``low_poc``.
+    - ``D``: the point of control is in between.
 
-    Cut between two neighbouring rows, what lies outward of the cut, seen from the point of control, has a share
-    :math:`m` of the count and a peak :math:`n_p`; the row inward of the cut counts :math:`n_v`. Of the cuts with
-    :math:`m \ge` ``min_second``, the valley depth is the least :math:`n_v / n_p`.
+    Cut a profile between two neighbouring rows. The part beyond the cut, seen from the point of control, has a share
+    :math:`m` of the count, and its largest row counts :math:`n_p`; the row before the cut counts :math:`n_v`. The
+    valley depth is the least :math:`n_v / n_p` over all cuts with :math:`m \ge` ``min_second``.
 
     Parameters
     ----------
     levels : frame, n rows, one per (by, price), any order
-        A profile. Rows of the same price are added, so buy and sell rows may stand apart.
+        A profile. Rows of the same price are added up, so buys and sells may be in rows of their own.
     by : str or iterable of str, optional
-        The columns that tell one profile from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one profile from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     low_poc, high_poc : float, 0 < low_poc <= high_poc <= 1
-        Where the lower part of the range ends and the upper begins. [1]
+        The ends of the lower and the start of the upper part, as shares of the range. [1]
     max_valley : float, 0 < max_valley <= 1
-        How deep a valley must be. Noise makes valleys: the finer the rows, the smaller it should be. [1]
+        The largest valley depth of two distributions. Noise makes valleys: the finer the rows, the smaller it should
+        be. [1]
     min_second : float, 0 < min_second <= 1
         The share of the count that makes a second distribution. [1]
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. On rows coarser than the levels ``tpo_count`` is
-        that of the blocks listed in ``block_ids``; without a list it is unknown, since blocks do not add up. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. If rows are coarser than the levels, the blocks
+        listed in ``block_ids`` are counted for ``tpo_count``; without a list it is unknown, because numbers of blocks
+        do not add up. [count]
     row_size : float or Decimal, > 0, optional
-        The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
-        count zero. Without it rows are neighbours as given. [price]
+        Height of the price rows. With it a row without levels, between the lowest and the highest, counts zero. By
+        default each price is a row, and neighbouring prices of the frame are neighbours. [price]
 
     Returns
     -------
     frame, one row per ``by``, sorted by ``by``, of the kind of ``levels``
         ``by``, and
 
-        - ``shape`` : str; null where the profile has no point of control or is of one row.
+        - ``shape`` : str; null if the profile has no point of control or only one row.
         - ``poc_position``, ``mean_position`` : float64, where the point of control and the mean price of the count
           lie, from 0 at the lowest row to 1 at the highest. [1]
-        - ``valley_depth`` : float64, of the deepest valley with enough behind it: 0 for rows without a count, 1 or more
-          where the counts only fall; null where no cut has enough behind it. [1]
-        - ``second_share`` : float64, the share of the count behind it. [1]
+        - ``valley_depth`` : float64: 0 if a row in between counts zero, 1 or more if counts only fall outward; null if
+          no cut has enough count beyond it. [1]
+        - ``second_share`` : float64, the share of the count beyond the deepest valley. [1]
         - ``low_poc``, ``high_poc``, ``max_valley``, ``min_second`` : the arguments.
 
     Raises
@@ -88,7 +90,7 @@ def shape(
 
     Notes
     -----
-    A profile with a price or count that is null, not finite, or a count below zero has no shape.
+    A profile with a price or count that is null or not finite, or with a count below zero, has no shape.
 
     References
     ----------
@@ -117,7 +119,7 @@ def shape(
 
 
 def shares(**thresholds: float) -> dict[str, float]:
-    """Return thresholds, each a number above 0 and at most 1, ``low_poc`` at most ``high_poc``."""
+    """Return thresholds; raise QueryError if one is not above 0 and at most 1, or ``low_poc`` is above ``high_poc``."""
     checked = {name: arguments.share(name, value) for name, value in thresholds.items()}
     if "low_poc" in checked and checked["low_poc"] > checked["high_poc"]:
         raise QueryError(
@@ -129,49 +131,52 @@ def shares(**thresholds: float) -> dict[str, float]:
 def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> nw.LazyFrame[Any]:
     """Return one row per profile of `counted_rows`: its keys and `SHAPE_FEATURES`, all float64."""
     place, weight, outward = nw.col("place"), nw.col("weight"), [*keys, "side"]
-    distance, away = nw.col("from_poc"), nw.col("away")
+    distance, steps = nw.col("from_poc"), nw.col("steps")
     rows = (
         rows.with_columns(
             side=(distance > 0).cast(nw.Float64) - (distance < 0).cast(nw.Float64),
-            away=distance.abs(),
+            steps=distance.abs(),
             inward=-distance.abs(),
             all=weight.sum().over(keys),
         )
-        # Per side of the point of control: sum and maximum of this row and the rows outward, and the next row inward.
+        # On each side of the point of control: sum and maximum over this row and the rows beyond, and the row before.
         .with_columns(
             beyond=weight.cum_sum().over(outward, order_by="inward"),
             peak=weight.cum_max().over(outward, order_by="inward"),
-            nearer=weight.shift(1).over(outward, order_by="away"),
-            away_nearer=away.shift(1).over(outward, order_by="away"),
+            weight_before=weight.shift(1).over(outward, order_by="steps"),
+            steps_before=steps.shift(1).over(outward, order_by="steps"),
         )
     )
-    # The neighbour of a side's first row is the point of control. An absent row counts zero.
-    is_gap = away - nw.col("away_nearer").fill_null(0.0) > 1
-    valley = nw.when(is_gap).then(nw.lit(0.0)).otherwise(nw.coalesce("nearer", "largest"))
-    enough = nw.col("beyond") >= (min_second - NOISE) * nw.col("all")
+    # Before the first row of a side comes the point of control. An absent row counts zero.
+    is_gap = steps - nw.col("steps_before").fill_null(0.0) > 1
+    valley = nw.when(is_gap).then(nw.lit(0.0)).otherwise(nw.coalesce("weight_before", "largest"))
+    has_enough = nw.col("beyond") >= (min_second - NOISE) * nw.col("all")
     rows = (
         rows.with_columns(
-            depth=nw.when(nw.col("side") != 0, nw.col("peak") > 0, enough).then(valley / nw.col("peak"))
+            depth=nw.when(nw.col("side") != 0, nw.col("peak") > 0, has_enough).then(valley / nw.col("peak"))
         )
         .with_columns(valley_depth=nw.col("depth").min().over(keys))
         .with_columns(
             second=nw.when(nw.col("depth") == nw.col("valley_depth")).then(nw.col("beyond")),
-            at=nw.when(distance == 0).then(place),
-            # A cumulative sum, because a group's order of rows differs from run to run. No term is negative.
+            poc_place=nw.when(distance == 0).then(place),
+            # A cumulative sum has a fixed order; in a group the order differs from run to run. No term is negative, so
+            # the maximum is the sum.
             moment=((place - nw.col("lowest")) * weight).cum_sum().over(keys, order_by="place"),
         )
     )
     sums = rows.group_by(*keys).agg(
-        nw.col("at", "lowest", "highest", "valley_depth", "second", "total", "all", "moment").max(),
+        nw.col("poc_place", "lowest", "highest", "valley_depth", "second", "total", "all", "moment").max(),
     )
-    lowest, highest, known = nw.col("lowest"), nw.col("highest"), ~nw.col("total").is_null()
+    lowest, highest, is_known = nw.col("lowest"), nw.col("highest"), ~nw.col("total").is_null()
     mean = nw.col("moment") / nw.col("all")
     return sums.select(
         *keys,
-        poc_position=nw.when(known, highest > lowest).then((nw.col("at") - lowest) / (highest - lowest)),
-        mean_position=nw.when(known, highest > lowest).then(mean / (highest - lowest)),
-        valley_depth=nw.when(known).then(nw.col("valley_depth")),
-        second_share=nw.when(known).then(nw.col("second") / nw.col("all")),
+        poc_position=nw.when(is_known, highest > lowest).then(
+            (nw.col("poc_place") - lowest) / (highest - lowest)
+        ),
+        mean_position=nw.when(is_known, highest > lowest).then(mean / (highest - lowest)),
+        valley_depth=nw.when(is_known).then(nw.col("valley_depth")),
+        second_share=nw.when(is_known).then(nw.col("second") / nw.col("all")),
     )
 
 
@@ -192,7 +197,7 @@ def letter(thresholds: Mapping[str, float]) -> nw.Expr:
 
 
 def is_double(thresholds: Mapping[str, float], depth: str = "valley_depth") -> nw.Expr:
-    """Return whether there are two distributions; false without a valley."""
+    """Return whether a profile has two distributions; false without a valley."""
     return (nw.col(depth) <= thresholds["max_valley"] + NOISE).fill_null(value=False)
 
 
@@ -211,28 +216,31 @@ def nodes(
 ) -> IntoFrameT:
     r"""High and low volume nodes (HVN, LVN): local maxima and minima of a profile.
 
-    Neighbouring rows of one count are one plateau. A plateau :math:`a, \dots, b` is a high node if no row within
-    :math:`k` rows of it counts more, and a low node if none counts less and there are rows on both sides:
+    Neighbouring rows with equal counts form a plateau. A plateau :math:`a, \dots, b` is a high node if no row within
+    :math:`k` rows of it counts more. It is a low node if no such row counts less and the profile has rows on both
+    sides:
 
     .. math:: n_a \ge \max(n_{a-k}, \dots, n_{b+k}), \qquad n_a \le \min(n_{a-k}, \dots, n_{b+k}).
 
     Parameters
     ----------
     levels : frame, n rows, one per (by, price), any order
-        A profile. Rows of the same price are added, so buy and sell rows may stand apart.
+        A profile. Rows of the same price are added up, so buys and sells may be in rows of their own.
     by : str or iterable of str, optional
-        The columns that tell one profile from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one profile from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     within : int, >= 1
-        k. Noise makes nodes: the finer the rows, the larger it should be. [row]
+        k, the distance. Noise makes nodes: the finer the rows, the larger it should be. [row]
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. On rows coarser than the levels ``tpo_count`` is
-        that of the blocks listed in ``block_ids``; without a list it is unknown, since blocks do not add up. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. If rows are coarser than the levels, the blocks
+        listed in ``block_ids`` are counted for ``tpo_count``; without a list it is unknown, because numbers of blocks
+        do not add up. [count]
     row_size : float or Decimal, > 0, optional
-        The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
-        count zero, and prices are published exactly on the grid. Without it rows are neighbours as given. [price]
+        Height of the price rows. With it a row without levels, between the lowest and the highest, counts zero, and
+        prices of results lie exactly on the grid. By default each price is a row, and neighbouring prices of the frame
+        are neighbours. [price]
 
     Returns
     -------
@@ -241,9 +249,9 @@ def nodes(
 
         - ``kind`` : str, ``"hvn"`` or ``"lvn"``.
         - ``low``, ``high`` : float64, the lowest and the highest row of the plateau. [price]
-        - ``rows`` : int64, how many rows it has; of prices without a row too. [row]
-        - ``count`` : float64, of each of its rows. [count]
-        - ``poc_share`` : float64, the same as a share of the profile's largest. [1]
+        - ``rows`` : int64, how many rows it has, including rows without levels. [row]
+        - ``count`` : float64, the count of each of its rows. [count]
+        - ``poc_share`` : float64, ``count`` as a share of the profile's largest count. [1]
         - ``within`` : int64, the argument.
 
     Raises
@@ -255,8 +263,8 @@ def nodes(
 
     Notes
     -----
-    A profile whose rows all count the same has no node, nor has one with a price or count that is null, not finite, or
-    a count below zero. Counts equal to twelve digits of the profile's total are equal.
+    A profile whose rows all count the same has no nodes. Neither has a profile with a price or count that is null or
+    not finite, or with a count below zero. Counts are equal if they agree to twelve digits of the profile's total.
 
     References
     ----------
@@ -297,9 +305,9 @@ def nodes_of(
         return nw.col(name).shift(steps_back).over(keys, order_by="first_row")
 
     first, last, weight = nw.col("first_row"), nw.col("last_row"), nw.col("weight")
-    # A plateau has at least one row, so the plateaus within k rows are among the k next ones.
+    # A plateau has at least one row, so the plateaus within k rows are among the next k plateaus.
     numbers = range(1, within + 1)
-    near = [
+    neighbour_weights = [
         *(nw.when(neighbour("last_row", k) >= first - within).then(neighbour("weight", k)) for k in numbers),
         *(
             nw.when(neighbour("first_row", -k) <= last + within).then(neighbour("weight", -k))
@@ -309,8 +317,8 @@ def nodes_of(
     return (
         _plateaus(rows, keys, step)
         .with_columns(
-            most=nw.max_horizontal(*near),
-            least=nw.min_horizontal(*near),
+            most=nw.max_horizontal(*neighbour_weights),
+            least=nw.min_horizontal(*neighbour_weights),
             is_inside=~(neighbour("weight", 1).is_null() | neighbour("weight", -1).is_null()),
         )
         .with_columns(
@@ -332,7 +340,7 @@ def _plateaus(rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -
         last_row=nw.col("index"),
     )
     if step is not None:
-        # Rows without a level, between two that have one, are a plateau of count zero.
+        # Rows without levels, between two rows with levels, form a plateau of count zero.
         rows = rows.with_columns(following=first.shift(-1).over(keys, order_by="first_row"))
         gaps = rows.filter(nw.col("following") > first + 1).with_columns(
             first_row=first + 1, last_row=nw.col("following") - 1, count=nw.lit(0.0), weight=nw.lit(0.0)

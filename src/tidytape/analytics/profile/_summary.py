@@ -84,47 +84,47 @@ def summary(
     ----------
     levels : frame, n rows, one per (by, timestamp, price), or per (by, timestamp, block, price), any order
         Profiles of sessions that start at ``timestamp``: TPO levels of `tidytape.Client.tpo` or
-        `tidytape.aggregate.tpo`, touches of `tidytape.aggregate.tpo_touches`, or volume profiles. What needs blocks is
-        null where the frame has none, and ``has_blocks`` says so.
+        `tidytape.aggregate.tpo`, touches of `tidytape.aggregate.tpo_touches`, or volume profiles. Results that need
+        time blocks are null if the frame has no blocks; ``has_blocks`` tells.
     by : str or iterable of str, optional
-        The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
-        value. Without any, all sessions are of one series.
+        The columns that tell one series of sessions from another; by default the identity columns of the frame. Null
+        counts as a value. Without any column, all sessions belong to one series.
     count : str
-        What the point of control, the value area, the nodes and the shape count, e.g. ``volume`` or ``tpo_count``, on
-        rows coarser than the levels as of `value_area`. The others count blocks. [count]
+        Column that the point of control, the value area, the nodes and the shape count, e.g. ``volume`` or
+        ``tpo_count``; for rows coarser than the levels see `value_area`. Other results count time blocks. [count]
     share, rule, tie, stop, poc_tie, row_size
-        As of `value_area`; ``row_size`` for all.
+        As in `value_area`; ``row_size`` applies to all results.
     minutes, extension_from
-        As of `initial_balance`.
+        As in `initial_balance`.
     min_excess_rows, now
-        As of `poor_extremes`.
+        As in `poor_extremes`.
     within
-        As of `nodes`.
+        As in `nodes`.
     lookback
-        As of `day_type`.
+        As in `day_type`.
     thresholds : mapping of str to float, optional
-        Those of `shape` and `day_type`, where they are not to be the default; the two agree on ``max_valley`` and
-        ``min_second``.
+        Thresholds of `shape` and `day_type` by name, by default theirs; both use ``max_valley`` and ``min_second``.
     block_minutes : float, > 0, optional
-        Length of a block; by default the column ``block_size_minutes``, which touches lack. [min]
+        Length of a block; by default the column ``block_size_minutes``; touches do not have it. [min]
     price : str
         Column of the levels' prices. [price]
 
     Returns
     -------
-    frame, one row per (by, timestamp), sorted so, of the kind of ``levels``
-        ``by``, ``timestamp``, ``period_end`` where the levels have it, and, float64 where not said otherwise,
+    frame, one row per (by, timestamp), sorted by these, of the kind of ``levels``
+        ``by``, ``timestamp``, ``period_end`` where the levels have it, and, float64 unless noted otherwise,
 
         - ``high``, ``low`` : the highest and the lowest row [price]; ``total`` : the count of all [count];
-        - ``poc``, ``poc_count``, ``val``, ``vah``, ``value_area_share`` : as of `point_of_control`, `value_area`;
-        - ``is_naked`` bool, ``touched_at`` as ``timestamp`` : as of `naked_pocs`;
+        - ``poc``, ``poc_count``, ``val``, ``vah``, ``value_area_share`` : as in `point_of_control`, `value_area`;
+        - ``is_naked`` bool, ``touched_at`` as ``timestamp`` : as in `naked_pocs`;
         - ``high_nodes``, ``low_nodes`` : how many `nodes` there are;
-        - ``shape`` str, ``poc_position``, ``mean_position``, ``valley_depth``, ``second_share`` : as of `shape`;
-        - ``has_blocks`` : bool, whether the frame says blocks, which the next need;
-        - what `initial_balance` gives;
-        - ``single_print_runs``, ``single_print_rows`` : how many single prints, and rows in them, tails not counted;
-        - what `poor_extremes` gives but ``high`` and ``low``;
-        - ``day_type`` str and the features that `day_type` gives;
+        - ``shape`` str, ``poc_position``, ``mean_position``, ``valley_depth``, ``second_share`` : as in `shape`;
+        - ``has_blocks`` : bool, whether the frame has time blocks, which the next results need;
+        - the results of `initial_balance`;
+        - ``single_print_runs``, ``single_print_rows`` : how many runs of single prints, and how many rows they have,
+          without tails;
+        - the results of `poor_extremes` except ``high`` and ``low``;
+        - ``day_type`` str and the features of `day_type`;
         - ``count`` str, ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie``, ``within``, ``lookback`` and the
           thresholds : the arguments.
 
@@ -133,14 +133,14 @@ def summary(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``levels`` says blocks but not how long they are, or an argument is not one of those listed.
+        If ``levels`` has time blocks but not their length, or an argument is not one of those listed.
 
     Notes
     -----
-    Everything in a row is computed here. What the service sends of a session has other names (``poc_price``,
-    ``vah_price``, ``val_price``, ``ibr_high``, ``poor_highs``, …) and is not looked at.
+    Everything in a row is computed from the levels. Session values of the service have other names (``poc_price``,
+    ``vah_price``, ``val_price``, ``ibr_high``, ``poor_highs``, …) and are ignored.
 
-    ``is_naked`` and ``touched_at`` depend on later sessions, and nothing else does.
+    Only ``is_naked`` and ``touched_at`` depend on later sessions.
 
     References
     ----------
@@ -196,17 +196,17 @@ def summary(
         "has_blocks": nw.lit(value=sessions.has_blocks),
     }
     keys, step, min_second = sessions.keys, sessions.step, limits["min_second"]
-    counted = _shared(counted_levels(sessions, {"count": count}))
-    rows = _shared(counted_rows(counted, keys, step, tie=poc_tie))
-    at = holds(row_price(step), "total")
+    profile_levels = _shared(counted_levels(sessions, {"count": count}))
+    rows = _shared(counted_rows(profile_levels, keys, step, tie=poc_tie))
+    known_price = holds(row_price(step), "total")
     parts = [
         rows.group_by(*keys).agg(
-            at.max().alias("high"),
-            at.min().alias("low"),
+            known_price.max().alias("high"),
+            known_price.min().alias("low"),
             nw.col("total").max(),
             nw.when(nw.col("from_poc") == 0).then(holds(nw.col("count"), "total")).max().alias("poc_count"),
         ),
-        areas(counted, keys, rules, step, in_memory=not in_sql(counted)).select(*keys, *AREA),
+        areas(profile_levels, keys, rules, step, in_memory=not in_sql(profile_levels)).select(*keys, *AREA),
         _sums(
             nodes_of(rows, keys, step, within=within),
             keys,
@@ -217,19 +217,21 @@ def summary(
     ]
     if sessions.has_blocks:
         length = block_length(sessions, block_minutes)
-        touched = _shared(touched_rows(sessions, {"block_length": length, "began": SESSION}))
-        ends = _shared(with_ends(touched, sessions, now=now))
+        block_rows = _shared(touched_rows(sessions, {"block_length": length, "began": SESSION}))
+        ends = _shared(with_ends(block_rows, sessions, now=now))
         inside = runs(ends, keys).filter(~(nw.col("at_low") | nw.col("at_high")))
         parts += [
-            balances(touched, keys, step, minutes=minutes),
+            balances(block_rows, keys, step, minutes=minutes),
             extremes(ends, keys),
             _sums(inside, keys, single_print_runs=nw.lit(1.0), single_print_rows=nw.col("rows")),
-            block_features(touched, keys, step, min_second=min_second),
+            block_features(block_rows, keys, step, min_second=min_second),
         ]
     summaries = merged(parts, keys)
     if not sessions.has_blocks:
         summaries = summaries.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _OF_BLOCKS)
-    summaries = untouched(with_day_features(summaries, sessions.series, lookback), sessions.series)
+    summaries = untouched(
+        with_day_features(summaries, sessions.series_columns, lookback), sessions.series_columns
+    )
     return sessions.closed(summaries.select(*keys, **columns), times={"touched_at": SESSION})
 
 
@@ -242,7 +244,7 @@ def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
 
 
 def _shared(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return rows that several parts read; polars computes them now, because it would compute them once per part."""
+    """Return rows that several parts read, collected by polars: otherwise it computes them once per part."""
     return rows if in_sql(rows) else rows.collect().lazy()
 
 

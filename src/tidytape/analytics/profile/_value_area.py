@@ -1,4 +1,4 @@
-"""Points of control and value areas: of a session, and as they developed block by block."""
+"""Points of control and value areas, of whole sessions and at the end of each time block."""
 
 from __future__ import annotations
 
@@ -46,55 +46,57 @@ def value_area(
 ) -> IntoFrameT:
     r"""Value area: the rows around the point of control that hold a share of the count.
 
-    The area starts as the point of control alone. While it holds too little, the next candidate above is
-    compared with the next below and the larger joins. With rows :math:`1, 2, \dots` outward from the point of
-    control on one side, candidate :math:`k` and the bound that ranks it are
+    The area starts as the point of control alone. While its count is too small, the larger of the next candidates above
+    and below joins it. With rows :math:`1, 2, \dots` outward from the point of control on one side, candidate :math:`k`
+    and the bound that ranks it are
 
     .. math:: c_k = n_{wk - w + 1} + \dots + n_{wk}, \qquad m_k = \min(c_1, \dots, c_k),
 
-    with :math:`w = 2` for ``two_row`` and 1 for ``one_row``. Candidates of both sides are taken by falling
-    :math:`m_k`, nearer ones of a side first, while what is enclosed is short of ``share`` of the total.
+    with :math:`w = 2` for ``two_row`` and 1 for ``one_row``. Candidates of both sides are taken by falling :math:`m_k`,
+    and on each side from the point of control outward, until the area has ``share`` of the total.
 
     Parameters
     ----------
     levels : frame, n rows, one per (by, price), any order
-        A profile. Rows of the same price are added, so buy and sell rows may stand apart.
+        A profile. Rows of the same price are added up, so buys and sells may be in rows of their own.
     by : str or iterable of str, optional
         The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``; by default the identity
-        columns there are, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named. Null
-        is a value.
+        columns of the frame, ``timestamp`` and ``period_end``. ``period_end`` is kept whenever ``by`` has
+        ``timestamp``. Null counts as a value.
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. On rows coarser than the levels ``tpo_count`` is
-        that of the blocks listed in ``block_ids``; without a list it is unknown, since blocks do not add up. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. If rows are coarser than the levels, the blocks
+        listed in ``block_ids`` are counted for ``tpo_count``; without a list it is unknown, because numbers of blocks
+        do not add up. [count]
     share : float, 0 < share <= 1
         The share of the total to enclose. [1]
     rule : {"two_row", "one_row"}
-        A candidate is the next two rows of a side, both of which join, and at the edge the one that is left
-        (the CBOT rule); or it is the next row.
+        ``"two_row"``, the CBOT rule: a candidate is the next two rows of a side, or at the edge the last row.
+        ``"one_row"``: a candidate is the next row.
     tie : {"up", "down"}
-        The side that is taken when both candidates are equal.
+        The side that is taken if both candidates are equal.
     stop : {"reach", "exceed"}
         Grow until the share is reached, or until it is exceeded.
     poc_tie : {"center", "lower", "upper"}
         ``tie`` of `point_of_control`.
     row_size : float or Decimal, > 0, optional
-        The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
-        count zero, and prices are published exactly on the grid, so 3 steps of 0.1 are 0.3; a price between
-        two of the grid belongs to the lower. Without it rows are neighbours as given, whatever lies between. It is
-        never to be finer than the levels, see the notes. [price]
+        Height of the price rows, never smaller than the height of the levels; see the notes. With it a row without
+        levels, between the lowest and the highest, counts zero; a price between two rows belongs to the lower one; and
+        prices of results lie exactly on the grid, so 3 steps of 0.1 are 0.3. By default each price is a row, and
+        neighbouring prices of the frame are neighbours, whatever their distance. [price]
 
     Returns
     -------
     frame, one row per ``by``, sorted by ``by``, of the kind of ``levels``
         ``by``, and
 
-        - ``poc`` : float64, the point of control, null where the profile has none. [price]
-        - ``val`` : float64, the area's lowest row: its low edge, as every price of a row. [price]
-        - ``vah`` : float64, the area's highest row: its low edge too, so the area ends one row above it. [price]
-        - ``value_area_share`` : float64, the share enclosed. [1]
-        - ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie`` : the arguments, for these rules often disagree.
+        - ``poc`` : float64, the point of control, null if the profile has none. [price]
+        - ``val`` : float64, the low edge of the lowest row of the area. [price]
+        - ``vah`` : float64, the low edge of the highest row of the area, so the area ends one row height above it.
+          [price]
+        - ``value_area_share`` : float64, the share of the count in the area. [1]
+        - ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie`` : the arguments, because other rules give other areas.
 
     Raises
     ------
@@ -105,21 +107,23 @@ def value_area(
 
     See Also
     --------
-    point_of_control : The row this grows from.
+    point_of_control : The row from which the area grows.
 
     Notes
     -----
-    .. warning:: A ``row_size`` below the height of the levels gives another area. Of levels of 50 on rows of 10 every
-       fifth row has a level, and the four between them count zero: two rows at a time are soon two of nothing, and the
-       area grows to one side alone. Where ``levels`` has ``block_size``, a ``row_size`` that is no whole multiple of it
-       is a QueryError, and on a lazy frame the area is null. Where it has none, or null, nothing is checked.
+    .. warning:: A ``row_size`` below the height of the levels gives another area. With levels of height 50 and rows of
+       height 10, only every fifth row has a level, and the four rows between them count zero. Pairs of rows then often
+       count zero, and the area grows to one side only. If ``levels`` has ``block_size``, a ``row_size`` that is not a
+       whole multiple of it is a QueryError; with a lazy frame the area is null. Without ``block_size``, or if it is
+       null, nothing is checked.
 
-    A profile whose counts are all zero has no value area, nor has one with a price or count that is null, not
-    finite, or a count below zero: what is unknown could turn the growth. Other profiles are not affected.
+    A profile whose counts are all zero has no value area. Neither has a profile with a price or count that is null or
+    not finite, or with a count below zero, because an unknown count could change the growth. Other profiles are not
+    affected.
 
-    Counts equal to twelve digits of the profile's total are equal, prices equal to twelve digits of its
-    highest are one row, and a share is met within 1e-12, to which ``value_area_share`` is rounded. So every
-    engine answers the same, and 0.1 + 0.7 of 1 reaches 0.8 although it is 0.7999999999999999 in floats.
+    Counts are equal if they agree to twelve digits of the profile's total, and prices are one row if they agree to
+    twelve digits of its highest price. A share is reached within 1e-12, and ``value_area_share`` is rounded to that. So
+    every engine gives the same answer, and 0.1 + 0.7 of 1 reaches 0.8 although the float sum is 0.7999999999999999.
 
     References
     ----------
@@ -144,9 +148,9 @@ def value_area(
         numbers={"price": price, "count": count},
         row_size=row_size,
     )
-    counted = counted_levels(profiles, {"count": count})
+    profile_levels = counted_levels(profiles, {"count": count})
     return profiles.closed(
-        areas(counted, profiles.keys, rules, profiles.step, in_memory=profiles.table.is_eager)
+        areas(profile_levels, profiles.keys, rules, profiles.step, in_memory=profiles.table.is_eager)
     )
 
 
@@ -166,27 +170,27 @@ def point_of_control(
     Parameters
     ----------
     levels : frame, n rows, one per (by, price), any order
-        A profile. Rows of the same price are added, so buy and sell rows may stand apart.
+        A profile. Rows of the same price are added up, so buys and sells may be in rows of their own.
     by : str or iterable of str, optional
         The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``; by default the identity
-        columns there are, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named. Null
-        is a value.
+        columns of the frame, ``timestamp`` and ``period_end``. ``period_end`` is kept whenever ``by`` has
+        ``timestamp``. Null counts as a value.
     price : str
         Column of the rows' prices. [price]
     count : str
         Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. [count]
     tie : {"center", "lower", "upper"}
-        Which of several largest rows: the one closest to the middle between the lowest and the highest price,
-        then the lower price; or the lowest; or the highest.
+        Which of several largest rows to take: ``"center"``, the one closest to the middle between the lowest and the
+        highest price, and of two equally close the lower; ``"lower"``, the lowest; ``"upper"``, the highest.
 
     Returns
     -------
     frame, one row per ``by``, sorted by ``by``, of the kind of ``levels``
         ``by``, and
 
-        - ``poc`` : float64, null where the profile has none. [price]
+        - ``poc`` : float64, null if the profile has none. [price]
         - ``poc_count`` : float64, the count there. [count]
-        - ``poc_tie`` : str, the rule that decided.
+        - ``poc_tie`` : str, the argument ``tie``.
 
     Raises
     ------
@@ -197,16 +201,16 @@ def point_of_control(
 
     See Also
     --------
-    value_area : Grows the value area from here.
+    value_area : The value area around the point of control.
 
     Notes
     -----
-    A profile whose counts are all zero has no point of control, nor has one with a price or count that is
-    null, not finite, or a count below zero: what is unknown could be the largest. Other profiles are not
-    affected.
+    A profile whose counts are all zero has no point of control. Neither has a profile with a price or count that is
+    null or not finite, or with a count below zero, because an unknown count could be the largest. Other profiles are
+    not affected.
 
-    Counts equal to twelve digits of the profile's total are equal, and prices equal to twelve digits of its
-    highest are one row.
+    Counts are equal if they agree to twelve digits of the profile's total, and prices are one row if they agree to
+    twelve digits of its highest price.
 
     References
     ----------
@@ -252,44 +256,46 @@ def developing(
     block_minutes: float | None = None,
     price: str = "price",
 ) -> IntoFrameT:
-    r"""Developing point of control and value area: those of the blocks closed so far, at each block's close.
+    r"""Developing point of control and value area: at the close of each block, those of all blocks closed so far.
 
-    At the close of block :math:`b` a row counts the blocks up to then, and the value area is that of these counts:
+    At the close of block :math:`b`, a row counts the blocks up to b that touched it, and the value area is that of
+    these counts:
 
     .. math:: n_i(b) = \left|\{c \le b : \text{block } c \text{ touched row } i\}\right|.
 
-    No later block is used, so the rows of a day show what was known during the day.
+    Later blocks are not used, so the rows of a day show what was known during the day.
 
     Parameters
     ----------
     levels : frame, n rows, one per (by, price), or per (by, block, price), any order
-        TPO levels that list their blocks, of `tidytape.Client.tpo` (``block_ids``), or touches of
-        `tidytape.aggregate.tpo_touches` (``block_id``), of sessions that start at ``timestamp``. Where there is a
+        TPO levels that list their blocks, from `tidytape.Client.tpo` (``block_ids``), or touches from
+        `tidytape.aggregate.tpo_touches` (``block_id``), of sessions that start at ``timestamp``. If the frame has
         ``period_end``, the last block ends with it.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one session from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     count : str, optional
-        Column of touches to add up, e.g. ``"volume"``, for a volume profile as it developed. Without it, or of
-        ``"tpo_count"``, touches are counted.
-        Of levels it is not known in which block they traded it. [count]
+        Column of touches to add up, e.g. ``"volume"`` for a developing volume profile. By default, and for
+        ``"tpo_count"``, touches are counted. Only touches can have it: levels do not tell in which block their volume
+        traded. [count]
     share, rule, tie, stop, poc_tie, row_size
-        As of `value_area`.
+        As in `value_area`.
     now : epoch seconds, datetime, date or ISO 8601 string, optional
-        Up to when the session is known: blocks that end later have not closed. Without it, all have.
+        The time up to which the session is known: blocks that end later have not closed. By default all blocks have
+        closed.
     block_minutes : float, > 0, optional
-        Length of a block; by default the column ``block_size_minutes``, which touches lack. [min]
+        Length of a block; by default the column ``block_size_minutes``; touches do not have it. [min]
     price : str
         Column of the levels' prices. [price]
 
     Returns
     -------
-    frame, one row per (by, block), sorted so, of the kind of ``levels``
+    frame, one row per (by, block), sorted by these, of the kind of ``levels``
         From the first block of a session that touched a row to its last: ``by``, and
 
         - ``block`` : int64, from 0 at the session's start.
-        - ``known_at`` : as ``timestamp``, when the block closes; null where nobody knows how long it is.
-        - ``poc``, ``val``, ``vah``, ``value_area_share`` : float64, as of `value_area`.
+        - ``known_at`` : as ``timestamp``, the time at which the block closes; null if its length is unknown.
+        - ``poc``, ``val``, ``vah``, ``value_area_share`` : float64, as in `value_area`.
         - ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie`` : the arguments.
 
     Raises
@@ -297,16 +303,17 @@ def developing(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``levels`` does not say in which blocks a level was touched, or how long a block is; or an argument is not
+        If ``levels`` does not have the blocks that touched each level, or the length of a block; or an argument is not
         one of those listed.
 
     See Also
     --------
-    value_area : Of the whole session, which the last block's row is.
+    value_area : The value area of the whole session, equal to that of its last block.
 
     Notes
     -----
-    From a price or count that is null, not finite or below zero on there is no answer; what closed before keeps its.
+    From the block of a price or count that is null, not finite or below zero on, results are null; results of earlier
+    blocks are not affected.
 
     References
     ----------
@@ -346,8 +353,8 @@ def developing(
     context: dict[str, str | nw.Expr] = {"start": SESSION, "length": block_length(profiles, block_minutes)}
     if SESSION_END in profiles.table.names:
         context["session_end"] = SESSION_END
-    counted = nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64)
-    rows = touches(profiles, {**context, "count": counted}).filter(~nw.col("block").is_null())
+    touch_count = nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64)
+    rows = touches(profiles, {**context, "count": touch_count}).filter(~nw.col("block").is_null())
     keys, closes = profiles.keys, _close(*context)
     rows = rows.with_columns(nw.col(*context).min().over(keys))
     if now is not None:
@@ -362,9 +369,9 @@ def developing(
 
 
 def _close(start: str, length: str, *ends: str) -> nw.Expr:
-    """Return when ``block`` ends, and no later than its session; null where the frame does not say it. [ns]"""
+    """Return the end of ``block``, but no later than its session's; null if its length is unknown. [ns]"""
     minutes = (nw.col("block") + 1) * nw.col(length)
-    # Lengths have few decimals, so their product is exact; the cast makes whole nanoseconds of it.
+    # Lengths have few decimals, so the product is exact; the cast gives whole nanoseconds.
     since_start = (nw.when(minutes <= MOST_MINUTES).then(minutes) * float(MINUTE)).cast(nw.Int64)
     end = nw.col(start) + since_start
     return nw.min_horizontal(end, *ends) if ends else end
@@ -373,23 +380,23 @@ def _close(start: str, length: str, *ends: str) -> nw.Expr:
 def _so_far(
     rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, context: list[str], *, distinct: bool
 ) -> nw.LazyFrame[Any]:
-    """Return the price rows that each block and those before it touched, with their ``count`` up to then.
+    """Return, for each block, the price rows that it or an earlier block touched, with their ``count`` up to then.
 
-    The ``price`` and ``count`` of a row are null where one of them is unknown.
+    If the price or the count of a row is unknown, both are null.
     """
     price, count, block = nw.col("price"), nw.col("count"), nw.col("block")
     row = [*keys, "known", "place"]
     rows = with_place(rows, keys, step, known=finite("price") & countable("count"))
-    touched = rows.group_by(*row, "block").agg(
+    touch_rows = rows.group_by(*row, "block").agg(
         price.min(), count.max() if distinct else count.sum(), nw.col(*context).min()
     )
     # A row keeps its count until the block before the one that touches it again.
-    following = block.shift(-1).over(row, order_by="block")
-    touched = touched.with_columns(
+    next_block = block.shift(-1).over(row, order_by="block")
+    touch_rows = touch_rows.with_columns(
         count=count.cum_sum().over(row, order_by="block"),
-        until=nw.coalesce(following - 1, block.max().over(keys)).cast(nw.Int64),
+        until=nw.coalesce(next_block - 1, block.max().over(keys)).cast(nw.Int64),
         since=block.cast(nw.Int64),
     )
-    known = {name: nw.when("known").then(nw.col(name)) for name in ("price", "count")}
-    touched = touched.select(*keys, *context, "since", "until", **known)
-    return spread(touched, "since", "until", name="block")
+    known_values = {name: nw.when("known").then(nw.col(name)) for name in ("price", "count")}
+    touch_rows = touch_rows.select(*keys, *context, "since", "until", **known_values)
+    return spread(touch_rows, "since", "until", name="block")

@@ -1,9 +1,9 @@
-"""Quality of a frame: what is wrong in it, what is missing, and how complete it is.
+"""Quality of a frame: wrong values, missing intervals, and completeness.
 
-- `audit` : findings of every check that applies, one row per series and finding.
-- `examples` : rows of one finding.
+- `audit` : the findings of all checks that apply, one row per series and finding.
+- `examples` : some rows that a finding is about.
 - `gaps` : runs of intervals without a row.
-- `completeness` : the share of the intervals that have one.
+- `completeness` : the share of the intervals that have a row.
 
 They take any frame of the client; its columns decide which checks apply. `audit` never fails on a bad value, because
 it looks for bad values. `tidytape.lake.hygiene` checks lakes.

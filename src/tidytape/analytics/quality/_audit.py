@@ -25,38 +25,38 @@ def audit(
     stale: int = 3,
     unit_jump: float = 8.0,
 ) -> IntoFrameT:
-    r"""Audit: everything in a frame that is not as it should be.
+    r"""Audit: everything that looks wrong in a frame.
 
     ===================== ======== ===============================================================================
     finding               severity rows
     ===================== ======== ===============================================================================
     ``missing_time``      error    without a time
-    ``duplicate``         error    that share series, time and what tells rows of one time apart
+    ``duplicate``         error    with the same series, time and key as another row
     ``infinite_value``    error    with an infinite number
     ``inconsistent_ohlc`` error    with an open, close or low above the high, or below the low
     ``negative_amount``   error    with an amount below zero: volume, open interest, size, liquidations, …
-    ``quote_mismatch``    error    whose quote amount is no price between low and high times the amount, where the sums
-                                   of the series are not either: one of them counts contracts, or another coin
+    ``quote_mismatch``    error    whose quote amount is not the amount times a price from low to high, if the sums of
+                                   the series disagree too: an amount may count contracts, or another coin
     ``unknown_side``      error    with a ``side`` that is none of BUY, SELL, BID, ASK
     ``crossed_book``      warning  of a book: bids above the lowest ask of their time, and asks below the highest bid
-    ``unknown_interval``  warning  whose ``interval`` is none, so that no other finding of intervals can be made of them
+    ``unknown_interval``  warning  whose ``interval`` names no interval, so other checks of intervals skip them
     ``misaligned``        warning  whose time is not the start of an interval
-    ``missing_bucket``    warning  none: intervals between two rows of a series; in candles, nothing may have traded
-    ``stale``             warning  none: intervals from a series' end to that of the latest, more than ``stale``
-    ``unknown_value``     warning  with a null or NaN in a column of which the series has numbers
-    ``frozen_price``      warning  on which open, high, low and close are the close before, ``frozen`` or more in a row
-    ``outlier``           warning  whose move, or rate, is more than ``outlier`` robust standard deviations off
-    ``unit_jump``         warning  from which on five numbers are all ``unit_jump`` times the five before, or a part
-    ``unordered``         notice   that come after a later one of their series, in the order of the frame
+    ``missing_bucket``    warning  counts intervals without a row within a series; in candles, nothing may have traded
+    ``stale``             warning  counts intervals from a series' end to the latest row, if more than ``stale``
+    ``unknown_value``     warning  with a null or NaN in a column in which the series has numbers
+    ``frozen_price``      warning  with open, high, low and close equal to the close before, ``frozen`` times or more
+    ``outlier``           warning  whose move, or rate, is more than ``outlier`` robust standard deviations from usual
+    ``unit_jump``         warning  whose value and next four are all ``unit_jump`` times the five before, or a part
+    ``unordered``         notice   that come after a later row of their series in the frame
     ===================== ======== ===============================================================================
 
     An outlier is a row whose move :math:`r_t = \ln(x_t / x_{t-1})` lies far from the median,
 
     .. math:: |r_t - \tilde r| > k \cdot 1.4826 \cdot \mathrm{median}_s |r_s - \tilde r|
 
-    where :math:`k` is ``outlier``. The move back after a single outlier is not an outlier, and neither is a unit jump.
-    If more than half of the moves equal the median, 1.2533 times the mean deviation replaces 1.4826 times the median
-    deviation. A value of zero or less among others is an outlier, too.
+    where :math:`k` is ``outlier``. Neither the move back after a single outlier nor a unit jump is an outlier. If more
+    than half of the moves equal the median, 1.2533 times the mean deviation replaces 1.4826 times the median deviation.
+    A value of zero or less in a mostly positive series is an outlier, too.
 
     Funding rates return to their usual value, and trades move by ticks. For these the value itself is compared, not its
     move: :math:`|x_t - \tilde x|` replaces :math:`|r_t - \tilde r|`. For rates, :math:`\tilde x` is the median of the
@@ -65,42 +65,44 @@ def audit(
     Parameters
     ----------
     frame : frame, n rows, in any order
-        Any schema, e.g. candles, open interest, funding, trades, liquidations: ``timestamp``, and whatever there is.
+        Any schema, e.g. candles, open interest, funding, trades, liquidations. Needs only ``timestamp``.
     by : str or iterable of str, optional
-        The columns that tell one series from another; without it, the identity columns that there are. Null is a
+        The columns that tell one series from another; by default the identity columns of the frame. Null counts as a
         value.
     interval : str or timedelta, optional
-        Length of the rows' intervals; without it, what the column ``interval`` says of each. Sessions of a market
-        profile need it.
+        Length of the rows' intervals; by default the column ``interval`` of each row. Sessions of a market profile need
+        the argument.
     checks : str or iterable of str, optional
-        Findings to look for; without it, all that the columns allow: no intervals of raw trades, and missing ones or
-        stale ends of liquidations only if asked for, because an interval without any has no row.
+        Findings to look for; by default all that the columns allow. Raw trades have no intervals to check. For
+        liquidations ``missing_bucket`` and ``stale`` must be named, because an interval without liquidations has no
+        row.
     outlier : float, > 0
-        How many robust standard deviations are too many. Hours of a liquid coin reach 15 within two years, minutes
-        of great news 50. [1]
+        How many robust standard deviations a usual move may be. The largest hourly moves of a liquid coin in two years
+        reach 15, and minutes of important news reach 50. [1]
     frozen : int, > 0
-        How many rows without a move are too many. [rows]
+        From how many rows without a move on the price counts as frozen. [rows]
     stale : int, > 0
-        By how many intervals a series may end before the latest one. [intervals]
+        By how many intervals a series may end before the latest interval of the frame. [intervals]
     unit_jump : float, > 1
-        What factor is too much. [1]
+        From which factor on a change of level counts as a change of unit. [1]
 
     Returns
     -------
-    frame, one row per (by, finding) of which there is any; sorted by them, of the kind of ``frame``
+    frame, one row per (by, finding) with a finding; sorted by these, of the kind of ``frame``
         ``by``, and
 
         - ``finding``, ``severity`` : str.
         - ``count`` : int64. [rows; of ``missing_bucket`` and ``stale`` intervals]
-        - ``first``, ``last`` : time, of these rows, or of these intervals' starts; null for rows without a time.
+        - ``first``, ``last`` : time of the first and the last of these rows, or the start of these intervals; null for
+          rows without a time.
 
     Raises
     ------
     MissingColumnError
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
-        If a time has no zone, an argument is none of those, or a check that is asked for does not apply. Never
-        because of a value.
+        If a time has no zone, an argument is not as listed, or a named check does not apply. A bad value never raises
+        an error.
 
     See Also
     --------
@@ -109,21 +111,21 @@ def audit(
 
     Notes
     -----
-    Rows without an order (those of lazy frames, of DuckDB and of Spark) are not checked for ``unordered``; asked for
-    it, the frame is refused. Elsewhere the order of the rows changes nothing but that finding. Rows in falling order of
-    time are unordered.
+    Rows of lazy frames, of DuckDB and of Spark have no order, so they are not checked for ``unordered``; if ``checks``
+    names it, the frame is refused. The order of the rows changes no other finding. Rows in falling order of time are
+    unordered.
 
-    Rows of one time are told apart by ``id``, those of trades and liquidations without one by ``price`` and ``amount``,
-    levels by ``price``; a row of which that is null is no duplicate.
+    ``id`` tells rows of one time apart; trades and liquidations without an ``id`` are told apart by ``price`` and
+    ``amount``, and levels by ``price``. A row with a null there is no duplicate.
 
-    Outliers and unit jumps are looked for in closes, implied volatility and market value, unit jumps also in volume
-    and supply, outliers also in the closes of funding rates and in the prices of trades; frozen prices in candles.
-    Fewer than 20 moves or values give no outlier, and the five rows at either end of a series give no unit jump. The
-    only trade of an hour equals its median, so it is no outlier.
+    The audit looks for outliers and unit jumps in closes, implied volatility and market value; for unit jumps also in
+    volume and supply; for outliers also in the closes of funding rates and in prices of trades; for frozen prices in
+    candles. Fewer than 20 moves or values give no outlier, and the five rows at either end of a series give no unit
+    jump. A trade that is the only one of its hour equals the median, so it is no outlier.
 
     A book whose best bid equals its best ask is not crossed: one price block may hold both. A book of several exchanges
-    may rightly be crossed. Orders of size 0 are ignored.
-    NaN counts as null. A column that is null throughout a series is not checked in that series.
+    may be crossed without an error. Orders of size 0 are ignored. NaN counts as null. A column that is null throughout
+    a series is not checked in that series.
 
     References
     ----------
@@ -142,7 +144,7 @@ def audit(
     results = ("finding", "severity", "count", "first", "last")
     subject = opened(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
     names = {measure: [f"__{measure}_{check}" for check in subject.checks] for measure in _MEASURES}
-    # One pass over the rows: each check has three columns, which become one row after the aggregation.
+    # One pass over the rows: each check has three columns, which become one row per finding after the aggregation.
     measures = [
         nw.when(nw.col(flag(check))).then(nw.col(column)).alias(f"__{measure}_{check}")
         for check in subject.checks
@@ -150,7 +152,7 @@ def audit(
             _MEASURES, ABSENT.get(check, ("__one", "__moment", "__moment")), strict=True
         )
     ]
-    # A series ends once, but several rows may share its last interval: their lag is counted once.
+    # Several rows may share the last interval of a series, but their lag counts once: hence the maximum.
     counts = [
         nw.col(name).max() if name == "__count_stale" else nw.col(name).sum() for name in names["count"]
     ]
@@ -162,10 +164,10 @@ def audit(
         .agg(*counts, nw.col(*names["first"]).min(), nw.col(*names["last"]).max())
     )
     one_row = subject.table.rows.head(1)
-    words = nw.concat(
+    labels = nw.concat(
         [one_row.select(finding=nw.lit(check), severity=nw.lit(CHECKS[check])) for check in subject.checks]
     )
-    of_check = {
+    by_finding = {
         measure: nw.coalesce(
             *(
                 nw.when(nw.col("finding") == check).then(nw.col(f"__{measure}_{check}"))
@@ -175,8 +177,8 @@ def audit(
         for measure in _MEASURES
     }
     findings = (
-        by_series.join(words, how="cross")
-        .with_columns(**of_check)
+        by_series.join(labels, how="cross")
+        .with_columns(**by_finding)
         .filter(nw.col("count") > 0)
         .with_columns(nw.col("count").cast(nw.Int64))
     )
@@ -203,26 +205,27 @@ def examples(
     stale: int = 3,
     unit_jump: float = 8.0,
 ) -> IntoFrameT:
-    """Examples of a finding: the first rows of each series that have it.
+    """Examples of a finding: the first rows of each series that have the finding.
 
     Parameters
     ----------
     frame, by, interval, outlier, frozen, stale, unit_jump
-        As of `audit`.
+        As in `audit`.
     finding : str
-        What to look for: a finding of `audit`.
+        The finding, a name from the table of `audit`.
     rows : int, > 0
-        How many rows of each series at most. [rows]
+        The largest number of rows per series. [rows]
 
     Returns
     -------
     frame, at most ``rows`` rows per ``by``, the earliest first; of the kind of ``frame``
-        The columns of ``frame``. For ``missing_bucket`` the row before the gap, for ``stale`` the last of the series.
+        The columns of ``frame``. For ``missing_bucket`` these are the rows before gaps, for ``stale`` the last row of a
+        series.
 
     Raises
     ------
     MissingColumnError, QueryError
-        As of `audit`; and if there is no such finding, or it does not apply.
+        As in `audit`; also if the finding is unknown or does not apply.
 
     Notes
     -----
@@ -243,16 +246,16 @@ def examples(
     """
     one_of("finding", finding, CHECKS)
     limits = thresholds(outlier=outlier, frozen=frozen, stale=stale, unit_jump=unit_jump)
-    most = integer("rows", rows)
+    row_limit = integer("rows", rows)
     subject = opened(frame, by=by, interval=interval, checks=finding, limits=limits)
     order = ["__time", *subject.columns["key"], *subject.numbers]
-    chosen = (
+    example_rows = (
         with_flags(subject)
         .filter(nw.col(flag(finding)))
         # Engines disagree on whether nulls sort first or last.
         .with_columns(*(nw.col(name).fill_null(0.0) for name in subject.numbers), __one=nw.lit(1, nw.Int64()))
         .with_columns(__number=nw.col("__one").cum_sum().over(*subject.by, order_by=order))
-        .filter(nw.col("__number") <= most)
+        .filter(nw.col("__number") <= row_limit)
         .sort(*subject.by, "__number")
     )
-    return subject.table.closed(chosen.select(subject.table.names))
+    return subject.table.closed(example_rows.select(subject.table.names))

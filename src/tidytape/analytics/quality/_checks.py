@@ -1,8 +1,8 @@
-"""The checks of an audit: the columns that each one looks at, and the flag that it sets on a row.
+"""The checks of an audit: the columns that each check looks at, and the flag that it sets on a row.
 
-`opened` chooses the checks that apply and adds the working columns of all of them. `with_flags` adds the flags. A new
-check is a line in `CHECKS`, one in `_columns` if it needs columns, and an expression in `_conditions`; if it needs
-working columns of its own, it is a function in `_STEPS` instead.
+`opened` chooses the checks that apply and adds the working columns that they share. `with_flags` adds the flags. A new
+check needs a line in `CHECKS`, a line in `_columns` if it needs columns, and an expression in `_conditions`; if it
+needs working columns of its own, it is a function in `_STEPS` instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import of_rows
+from tidytape.analytics._series import row_columns
 from tidytape.analytics.quality._gaps import count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
@@ -59,7 +59,7 @@ ABSENT: Final = MappingProxyType(
         "stale": ("__lag", "__lag_from", "__newest"),
     }
 )
-"""Checks for intervals without a row: columns of a flagged row with their number, the first one and the last. [ns]"""
+"""Checks for intervals without a row, and the columns with their number, the first and the last of them. [ns]"""
 
 _FIELDS: Final = [
     field
@@ -79,7 +79,7 @@ _AMOUNTS: Final = {
 _FAMILIES: Final = [
     [f"{prefix}{part}" for part in OHLC] for prefix in ("", "price_", "value_", "rate_", "predicted_")
 ]
-# Values that every interval has and that move in proportion to themselves, so their log returns are comparable.
+# Every interval has these values, and their moves are proportional to their size, so log returns are comparable.
 _MOVING: Final = (
     "close",
     "price_close",
@@ -97,10 +97,10 @@ _QUOTED: Final = (("price", "price", "amount", "quote_amount"), ("low", "high", 
 _SIZED: Final = ("volume", "circulating_supply", "total_supply")
 
 _ROUNDED: Final = 0.01
-"""Relative difference that rounding by the exchange explains; a wrong unit differs by a factor."""
+"""Relative difference that the exchange's rounding can explain; a wrong unit gives a factor."""
 
 _SIDE: Final = 5
-"""Number of rows before a jump, and after it, that must agree: a spike has fewer."""
+"""How many rows before a jump, and after it, must agree; a spike has fewer."""
 
 _NORMAL: Final = 1.4826
 """Standard deviations of a normal distribution per median absolute deviation. [1]"""
@@ -121,9 +121,9 @@ class Subject(Generic[IntoFrameT]):
     table : OpenTable
         The frame.
     rows : narwhals LazyFrame
-        Its rows, with ``__timed``, whether the row has a time; ``__time`` [ns], 0 where it has none; ``__place``, the
-        rank of the row by time; the numbers as float64, null for NaN, named as `_number` names them; in memory
-        ``__row``, the place of the row in the frame; and, where intervals are known, the columns of `with_grid`.
+        Its rows, with ``__timed``, whether the row has a time; ``__time`` [ns], 0 if it has none; ``__place``, the rank
+        of the row by time; the numbers as float64, null for NaN, named as in `_number`; in memory ``__row``, the
+        position of the row in the frame; and, if intervals are known, the columns of `with_grid`.
     by : list of str
         The columns that tell one series from another.
     columns : mapping of str to sequence
@@ -147,13 +147,13 @@ class Subject(Generic[IntoFrameT]):
         return [f"__number_{name}" for name in self.columns["unknown_value"]]
 
     @property
-    def series(self) -> list[str]:
+    def series_columns(self) -> list[str]:
         """Columns that tell one series from another; rows without a time are a series of their own."""
         return [*self.by, "__timed"]
 
     def shifted(self, column: str, rows: int) -> nw.Expr:
         """Return the value ``rows`` rows earlier in the series, or later if negative; equal times sort by numbers."""
-        return nw.col(column).shift(rows).over(self.series, order_by="__place")
+        return nw.col(column).shift(rows).over(self.series_columns, order_by="__place")
 
 
 def opened(
@@ -170,15 +170,17 @@ def opened(
     not_series = ["timestamp", *without]
     # Prices and sizes are audited as numbers, even where they tell levels apart, so they name no series.
     keys = (
-        of_rows(table, without=[*not_series, "price", "size"])
+        row_columns(table, without=[*not_series, "price", "size"])
         if by is None
-        else table.series(by, without=not_series)
+        else table.series_columns(by, without=not_series)
     )
     columns = _columns(table.schema, keys)
-    # A raw trade's ``interval`` is that of its query, a session's is that of its parts: neither is the row's length.
-    has_own = "interval" in table.names and "period_end" not in table.names and not _is_of_events(table.names)
-    has_grid = interval is not None or has_own
-    applying = _applying(checks, table, columns, has_grid=has_grid)
+    # The ``interval`` of a raw trade is the query's, and that of a session is its parts': neither is the row's length.
+    has_lengths = (
+        "interval" in table.names and "period_end" not in table.names and not _is_of_events(table.names)
+    )
+    has_grid = interval is not None or has_lengths
+    chosen_checks = _applying(checks, table, columns, has_grid=has_grid)
 
     rows = table.rows.collect().with_row_index("__row").lazy() if table.is_eager else table.rows
     time = nw.col("timestamp")
@@ -193,7 +195,7 @@ def opened(
     rows = rows.with_row_index("__place", order_by=order)
     if has_grid:
         rows = with_grid(rows, interval)
-    return Subject(table, rows, keys, columns, applying, limits)
+    return Subject(table, rows, keys, columns, chosen_checks, limits)
 
 
 def thresholds(*, outlier: float, frozen: int, stale: int, unit_jump: float) -> dict[str, float]:
@@ -209,7 +211,7 @@ def thresholds(*, outlier: float, frozen: int, stale: int, unit_jump: float) -> 
 
 
 def _columns(schema: Mapping[str, Any], by: list[str]) -> dict[str, Any]:
-    """Return the columns that each check looks at, none if the frame lacks them; columns of ``by`` are left out.
+    """Return the columns that each check looks at, empty if the frame lacks them; columns of ``by`` are left out.
 
     ``key`` are the columns that tell apart the rows of one series and time.
     """
@@ -221,8 +223,8 @@ def _columns(schema: Mapping[str, Any], by: list[str]) -> dict[str, Any]:
     families = [four for four in _FAMILIES if set(four) <= set(numbers)]
     candles = [four for four in families if four[0] == "price_open" or (four[0] == "open" and is_priced)]
     # An event without an id is told apart by its price and amount, a level by its price.
-    tells = ["id"] if "id" in schema else ["price", "amount"]
-    key = [name for name in tells if name in schema and name not in by]
+    event_key = ["id"] if "id" in schema else ["price", "amount"]
+    key = [name for name in event_key if name in schema and name not in by]
     is_event = _is_of_events(schema)
     moving = [] if key else [name for name in _MOVING if name in numbers]
     is_book = not is_event and "side" in schema and {"price", "size"} <= set(numbers)
@@ -251,7 +253,7 @@ def _is_of_events(names: Iterable[str]) -> bool:
 def _applying(
     checks: str | Iterable[str] | None, table: OpenTable[Any], columns: Mapping[str, Any], *, has_grid: bool
 ) -> list[str]:
-    """Return the checks that a caller names, or all that apply; raise QueryError if a named one does not apply."""
+    """Return the checks that the caller names, or all that apply; raise QueryError if a named check does not apply."""
     reasons: dict[str, tuple[str, str | None]] = {
         name: ("a frame with the columns it looks at", None) for name in CHECKS if not columns.get(name, True)
     }
@@ -264,8 +266,8 @@ def _applying(
         reasons["unordered"] = ("a frame in memory, because rows of others have no order", "collect it first")
     if checks is None:
         # An interval without a liquidation has no row.
-        unasked = ("missing_bucket", "stale") if "liquidations" in table.names else ()
-        return [name for name in CHECKS if name not in reasons and name not in unasked]
+        left_out = ("missing_bucket", "stale") if "liquidations" in table.names else ()
+        return [name for name in CHECKS if name not in reasons and name not in left_out]
     names = as_list(checks)
     if not names:
         raise QueryError("checks", got=checks, expected="one check or more, or None for all that apply")
@@ -283,7 +285,7 @@ def flag(name: str) -> str:
 
 
 def with_flags(subject: Subject[Any]) -> Rows:
-    """Return the rows with a flag for each check, and for a check of `ABSENT` the columns named there."""
+    """Add a flag for each check, and for the checks in `ABSENT` the columns that it names."""
     rows, conditions = subject.rows, _conditions(subject)
     for check in subject.checks:
         if check in _STEPS:
@@ -304,17 +306,24 @@ def _number(name: str) -> nw.Expr:
 
 def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
     """Return the conditions of the checks that need no working column of their own."""
-    columns, series, timed, time = subject.columns, subject.series, nw.col("__timed"), nw.col("__time")
+    columns, series_columns, timed, time = (
+        subject.columns,
+        subject.series_columns,
+        nw.col("__timed"),
+        nw.col("__time"),
+    )
     numbers = [nw.col(name) for name in subject.numbers]
     side = nw.col("side").cast(nw.String)
-    price, book = _number("price"), [*(name for name in series if name != "side"), "__time"]
-    rests = price.is_finite() & (_number("size") > 0)
-    bid, ask = (nw.when(rests, side == known.value).then(price) for known in (BookSide.BID, BookSide.ASK))
+    price, book = _number("price"), [*(name for name in series_columns if name != "side"), "__time"]
+    is_order = price.is_finite() & (_number("size") > 0)
+    bid, ask = (
+        nw.when(is_order, side == book_side.value).then(price) for book_side in (BookSide.BID, BookSide.ASK)
+    )
     return {
         "missing_time": ~timed,
         # A row with a null in its key is no duplicate.
         "duplicate": timed
-        & (nw.len().over([*series, "__time", *columns["key"]]) > 1)
+        & (nw.len().over([*series_columns, "__time", *columns["key"]]) > 1)
         & ~_any(nw.col(name).is_null() for name in columns["key"]),
         "infinite_value": _any(~number.is_null() & ~number.is_finite() for number in numbers),
         "inconsistent_ohlc": _any(
@@ -324,7 +333,7 @@ def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
         ),
         "negative_amount": _any(_number(name) < 0 for name in columns["negative_amount"]),
         "unknown_side": ~side.is_in([known.value for known in (*Side, *BookSide)]).fill_null(value=False),
-        # A bid and an ask may have one price, for a price block holds orders of both sides of the mid.
+        # A bid and an ask may have the same price, because one price block can hold orders of both sides.
         "crossed_book": timed & _any((bid > ask.min().over(book), ask < bid.max().over(book))),
         "unknown_interval": nw.col("__step") == 0,
         "misaligned": timed & (time != nw.col("__bucket")),
@@ -332,14 +341,14 @@ def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
         "unknown_value": _any(
             number.is_null() & (within(number.count(), subject.by) > 0) for number in numbers
         ),
-        "unordered": timed & (time.cum_max().over(series, order_by="__row") > time),
+        "unordered": timed & (time.cum_max().over(series_columns, order_by="__row") > time),
     }
 
 
 def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag rows whose quote amount is too small or too large for price times amount, if the series' sum is so too.
+    """Flag rows whose quote amount does not fit price times amount, if the sums of the series do not fit either.
 
-    Rounding can put one row outside. A wrong unit puts the whole series outside.
+    Rounding can make a single row fail. A wrong unit makes the sums of the whole series fail.
     """
     low, high, amount, quote = map(_number, subject.columns["quote_mismatch"])
     is_known = (amount > 0) & amount.is_finite() & quote.is_finite() & low.is_finite() & high.is_finite()
@@ -348,10 +357,13 @@ def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     rows = rows.with_columns(
         nw.when(is_known).then(term).alias(name) for name, term in zip(names, terms, strict=True)
     )
-    row_terms = [nw.col(name) for name in names]
+    row_columns = [nw.col(name) for name in names]
     outside = [
-        (value < least) | (value > most)
-        for value, least, most in (row_terms, [column.sum().over(subject.series) for column in row_terms])
+        (value < minimum) | (value > maximum)
+        for value, minimum, maximum in (
+            row_columns,
+            [column.sum().over(subject.series_columns) for column in row_columns],
+        )
     ]
     return rows, outside[0] & outside[1]
 
@@ -368,30 +380,32 @@ def _missing_bucket(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 
 
 def _stale(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag the rows in the last interval of each series that ends too long before the frame's latest interval."""
+    """Flag the rows in the last interval of a series, if it lies too long before the latest interval of the frame."""
     bucket, length, end = nw.col("__bucket"), nw.col("__length"), nw.col("__last")
-    rows = rows.with_columns(__last=bucket.max().over(subject.series), __newest=bucket.max().over("__timed"))
+    rows = rows.with_columns(
+        __last=bucket.max().over(subject.series_columns), __newest=bucket.max().over("__timed")
+    )
     behind = nw.col("__newest") - end
-    # A series of another interval length may end within an interval of this series, so only whole intervals count.
+    # The latest interval may belong to a series of another interval length, so only whole intervals of this one count.
     rows = rows.with_columns(__lag=count_of(behind - behind % length), __lag_from=end + length)
     is_end = nw.col("__timed") & (nw.col("__step") > 0) & (bucket == end)
     return rows, is_end & (nw.col("__lag") > subject.limits["stale"])
 
 
 def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag the rows of a run in which open, high, low and close all equal the close before."""
+    """Flag the rows of a long run in which open, high, low and close all equal the close before."""
     prices = [_number(name) for name in subject.columns["frozen_price"]]
     rows = rows.with_columns(__before=subject.shifted(f"__number_{subject.columns['frozen_price'][-1]}", 1))
     is_same = nw.all_horizontal(*(price == nw.col("__before") for price in prices), ignore_nulls=False)
     rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64)).with_columns(
-        __run=(1 - nw.col("__same")).cum_sum().over(subject.series, order_by="__place")
+        __run=(1 - nw.col("__same")).cum_sum().over(subject.series_columns, order_by="__place")
     )
-    length = nw.col("__same").sum().over([*subject.series, "__run"])
+    length = nw.col("__same").sum().over([*subject.series_columns, "__run"])
     return rows, nw.col("__timed") & (nw.col("__same") == 1) & (length >= subject.limits["frozen"])
 
 
 def _unit_jump(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag a row where a number and the next four are all above the five before, or all below, by a given factor."""
+    """Flag a row if its number and the next four are all above the five before, or all below, by ``unit_jump``."""
     factor = subject.limits["unit_jump"]
     before = {f"__before_{rows_before}": rows_before for rows_before in range(1, _SIDE + 1)}
     after = {f"__after_{ahead}": -ahead for ahead in range(_SIDE)}
@@ -411,58 +425,55 @@ def _unit_jump(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 
 
 def _outlier(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag rows whose move or level is far from the usual one, unless the unit changes there."""
+    """Flag rows whose move or value is far from the usual one, unless the unit changes there."""
     if "unit_jump" not in subject.checks:
         rows, jumps = _unit_jump(subject, rows)
         rows = rows.with_columns(jumps.fill_null(value=False).alias(flag("unit_jump")))
-    far_flags = []
     for name in subject.columns["outlier"]:
         rows, is_far = _far(subject, rows, name)
         rows = rows.with_columns(is_far.alias(f"__far_{name}"))
-        far_flags.append(nw.col(f"__far_{name}"))
-    return rows, nw.col("__timed") & _any(far_flags)
+    return rows, nw.col("__timed") & _any(nw.col(f"__far_{name}") for name in subject.columns["outlier"])
 
 
 def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:
-    """Return whether a funding rate, the logarithm of a trade's price, or the move of anything else is far from usual.
+    """Return whether a funding rate, the log of a trade's price, or the move of another number is far from the usual.
 
-    Rates are compared with the median of their series, prices of trades with that of their hour.
+    A rate is compared with the median of its series, the price of a trade with the median of its hour.
     """
-    series, value, level, off, most = (
-        subject.series,
-        _number(name),
-        *map(nw.col, ("__level", "__off", "__most")),
-    )
-    logarithm, around = nw.when(value > 0, value.is_finite()).then(value).log(), subject.series
+    compared, distance, limit = map(nw.col, ("__compared", "__distance", "__limit"))
+    series_columns, value = subject.series_columns, _number(name)
+    logarithm, peers = nw.when(value > 0, value.is_finite()).then(value).log(), subject.series_columns
     is_rate, is_price = name in _RATES, name == "price"
     if is_rate:
-        rows = rows.with_columns(__level=nw.when(value.is_finite()).then(value))
+        rows = rows.with_columns(__compared=nw.when(value.is_finite()).then(value))
     elif is_price:
-        rows = rows.with_columns(__hour=bucket_by(nw.col("__time"), HOUR), __level=logarithm)
-        around = [*series, "__hour"]
+        rows = rows.with_columns(__hour=bucket_by(nw.col("__time"), HOUR), __compared=logarithm)
+        peers = [*series_columns, "__hour"]
     else:
         rows = rows.with_columns(__log=logarithm)
-        since = {place: nw.col("__log") - subject.shifted("__log", place) for place in (1, 2)}
-        rows = rows.with_columns(__level=since[1], __both=since[2])
-    rows = rows.with_columns(__usual=level.median().over(around)).with_columns(
-        __off=(level - nw.col("__usual")).abs()
+        moves = {rows_back: nw.col("__log") - subject.shifted("__log", rows_back) for rows_back in (1, 2)}
+        rows = rows.with_columns(__compared=moves[1], __both=moves[2])
+    rows = rows.with_columns(__usual=compared.median().over(peers)).with_columns(
+        __distance=(compared - nw.col("__usual")).abs()
     )
-    mad = off.median().over(series)
-    deviation = nw.when(mad > 0).then(mad * _NORMAL).otherwise(off.mean().over(series) * _NORMAL_MEAN)
-    rows = rows.with_columns(__most=deviation * subject.limits["outlier"])
-    is_far = (level.count().over(series) >= _ENOUGH) & (off > most)
+    mad = distance.median().over(series_columns)
+    deviation = (
+        nw.when(mad > 0).then(mad * _NORMAL).otherwise(distance.mean().over(series_columns) * _NORMAL_MEAN)
+    )
+    rows = rows.with_columns(__limit=deviation * subject.limits["outlier"])
+    is_far = (compared.count().over(series_columns) >= _ENOUGH) & (distance > limit)
     if is_rate:
         return rows, is_far
-    # In a series that is mostly positive, a value of 0 or less has no logarithm. It counts as far.
-    is_nothing = (value <= 0) & (value.median().over(series) > 0)
+    # A value of 0 or less has no logarithm. In a series that is mostly positive it counts as far.
+    is_not_positive = (value <= 0) & (value.median().over(series_columns) > 0)
     if is_price:
-        return rows, _any([is_far, is_nothing])
-    # After a single far row, the move back is far too. It is not flagged if both moves together are not far.
-    is_back = (subject.shifted("__off", 1) > most) & (
-        (nw.col("__both") - nw.col("__usual") - nw.col("__usual")).abs() <= most
+        return rows, _any([is_far, is_not_positive])
+    # After a single outlier the move back is far, too. It is not flagged if both moves together are near the usual.
+    is_back = (subject.shifted("__distance", 1) > limit) & (
+        (nw.col("__both") - nw.col("__usual") - nw.col("__usual")).abs() <= limit
     )
     is_far = is_far & ~is_back.fill_null(value=False)
-    return rows, _any([is_far, is_nothing]) & ~nw.col(flag("unit_jump"))
+    return rows, _any([is_far, is_not_positive]) & ~nw.col(flag("unit_jump"))
 
 
 _STEPS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]] = MappingProxyType(
@@ -475,4 +486,4 @@ _STEPS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]
         "outlier": _outlier,
     }
 )
-"""Checks whose conditions need working columns, which they add themselves."""
+"""Checks that add working columns for their condition."""

@@ -1,4 +1,4 @@
-"""Intervals that have no row, and how many have one."""
+"""Intervals without a row, and the share of intervals that have one."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def gaps(
     Parameters
     ----------
     frame : frame, n rows, in any order
-        Any schema with ``timestamp``. A time within an interval counts for it.
+        Any schema with ``timestamp``. A row at any time within an interval makes the interval present.
     by : str or iterable of str, optional
-        The columns that tell one series from another; without it, the identity columns that there are. Null is a
+        The columns that tell one series from another; by default the identity columns of the frame. Null counts as a
         value.
     interval : str or timedelta, optional
-        Length of the intervals, aligned to the Unix epoch in UTC, weeks to Monday; without it, what the column
-        ``interval`` says of each row.
+        Length of the intervals, aligned to the Unix epoch in UTC, weeks to Monday; by default the column ``interval``
+        of each row.
     start, end : moment, optional
-        The window, start inclusive, end exclusive: epoch seconds, a datetime, a date or an ISO 8601 string; what has no
-        zone is UTC. With it the intervals before the first row of a series, or after its last, are missing too.
-        Without it each series is looked at from its first row to its last.
+        The window, start inclusive, end exclusive: epoch seconds, a datetime, a date or an ISO 8601 string; a time
+        without a zone is UTC. Then the intervals of the window before the first row of a series, or after its last, are
+        missing too. By default each series is checked from its first row to its last.
 
     Returns
     -------
     frame, one row per gap, sorted by ``by`` and ``start``, of the kind of ``frame``
         ``by``, and
 
-        - ``start`` : time, start of the first interval that is missing.
-        - ``end`` : time, end of the last one.
+        - ``start`` : time, start of the first missing interval.
+        - ``end`` : time, end of the last missing interval.
         - ``missing`` : int64. [intervals]
 
     Raises
@@ -63,9 +63,9 @@ def gaps(
 
     Notes
     -----
-    In candles and liquidations a missing interval may be one in which nothing happened: the frame cannot tell. A series
-    of which no row is in the frame at all is not known to be missing. Rows with an unknown interval, or without a time,
-    are left out; `audit` counts them.
+    In candles and liquidations nothing may have happened in a missing interval: the frame cannot tell. A series without
+    any row in the frame is not reported. Rows with an unknown interval, or without a time, are left out; `audit` counts
+    them.
 
     References
     ----------
@@ -84,20 +84,20 @@ def gaps(
     """
     since, until = _window(start, end)
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
-    series = [*keys, "__step", "__length"]
+    series_columns = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    present, outside = rows.select(*series, "__bucket").unique(), []
+    present, outside_buckets = rows.select(*series_columns, "__bucket").unique(), []
     if since is not None:
         present = present.filter(bucket >= _first_from(since))
-        outside.append(_first_from(since) - length)
+        outside_buckets.append(_first_from(since) - length)
     if until is not None:
         present = present.filter(bucket < _first_from(until))
-        outside.append(_first_from(until))
-    # The intervals just outside of the window count as present, so that a gap may begin or end with the window.
-    edges = [rows.select(*series).unique().with_columns(__bucket=edge) for edge in outside]
+        outside_buckets.append(_first_from(until))
+    # The two intervals just outside the window count as present, so that a gap can begin or end at its edge.
+    edges = [rows.select(*series_columns).unique().with_columns(__bucket=edge) for edge in outside_buckets]
     runs = (
         nw.concat([present, *edges])
-        .with_columns(start=bucket + length, end=bucket.shift(-1).over(series, order_by="__bucket"))
+        .with_columns(start=bucket + length, end=bucket.shift(-1).over(series_columns, order_by="__bucket"))
         .with_columns(missing=count_of(nw.col("end") - bucket) - 1)
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
@@ -122,24 +122,24 @@ def completeness(
     Parameters
     ----------
     frame, by, interval
-        As of `gaps`.
+        As in `gaps`.
     start, end : moment, optional
-        The window, start inclusive, end exclusive: the intervals that start in it are expected. Without them, from the
-        first interval of the whole frame to its last, so that a series that begins late or ends early is not complete.
+        The window, start inclusive, end exclusive: the intervals that start in it are expected. By default the window
+        reaches from the first interval of the whole frame to its last, so a series that begins late or ends early is
+        not complete.
     every : str or timedelta, optional
-        Count each span of this length by itself, e.g. ``"1d"`` for each day of UTC: an interval belongs to the span
-        that it starts in. Spans are aligned as intervals are, and those at the ends of the window are cut off by it.
+        Count each span of this length separately, e.g. ``"1d"`` for each UTC day. An interval belongs to the span in
+        which it starts. Spans are aligned like intervals; the window cuts the first and the last span.
 
     Returns
     -------
     frame, one row per ``by``, or per ``by`` and span with ``every``, sorted by it, of the kind of ``frame``
-        Where ``interval`` is among ``by``, one row for each length of interval. A span that starts no interval has no
-        row.
-        ``by``, and
+        If ``interval`` is in ``by``, each length of interval has rows of its own. A span in which no interval starts
+        has no row. ``by``, and
 
-        - ``start``, ``end`` : time, of the intervals that are expected, the end of the last one included.
+        - ``start``, ``end`` : time, start of the first expected interval and end of the last.
         - ``expected``, ``present``, ``missing`` : int64. [intervals]
-        - ``completeness`` : float64, 0 to 1, null where none is expected. [1]
+        - ``completeness`` : float64, 0 to 1, null if no interval is expected. [1]
 
     Raises
     ------
@@ -147,15 +147,15 @@ def completeness(
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
         If the length of the intervals is not known, a time has no zone, the window ends before it starts, or ``every``
-        is no length.
+        is not a length.
 
     See Also
     --------
-    tidytape.plot.completeness : Its picture.
+    tidytape.plot.completeness : The plot.
 
     Notes
     -----
-    As of `gaps`. An interval with two rows is present once.
+    The notes of `gaps` apply. An interval with two rows counts once.
 
     References
     ----------
@@ -177,23 +177,22 @@ def completeness(
     table, rows, keys = _opened(
         frame, by, interval, results=("start", "end", "expected", "present", "missing", "completeness")
     )
-    series = [*keys, "__step", "__length"]
+    series_columns = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    # Intervals of different lengths begin and end at different times, so each length has its own window of whole
-    # intervals.
+    # Intervals of different lengths start at different times, so each length has its own window of whole intervals.
     rows = rows.with_columns(
         start=_first_from(bucket.min() if since is None else since),
         end=_first_from((bucket + length).max() if until is None else until),
     )
     inside = (bucket >= nw.col("start")) & (bucket < nw.col("end"))
-    rows = rows.select(*series, "start", "end", "__bucket", __inside=inside.cast(nw.Int64)).unique()
+    rows = rows.select(*series_columns, "start", "end", "__bucket", __inside=inside.cast(nw.Int64)).unique()
     expected = nw.max_horizontal(count_of(nw.col("end") - nw.col("start")), nw.lit(0, nw.Int64()))
     present = nw.col("present").cast(nw.Int64)
     if every is None:
-        counted = rows.group_by(*series, "start", "end").agg(present=nw.col("__inside").sum())
+        counts = rows.group_by(*series_columns, "start", "end").agg(present=nw.col("__inside").sum())
     else:
-        counted = _counted_by_span(rows, [*keys, "__length"], arguments.length("every", every))
-    counted = counted.select(
+        counts = _counted_by_span(rows, [*keys, "__length"], arguments.length("every", every))
+    counts = counts.select(
         *keys,
         "start",
         "end",
@@ -203,12 +202,12 @@ def completeness(
         completeness=nw.when(expected > 0).then(present.cast(nw.Float64) / expected.cast(nw.Float64)),
     )
     order = keys if every is None else [*keys, "start"]
-    return table.closed(counted, sort=order, times={"start": "timestamp", "end": "timestamp"})
+    return table.closed(counts, sort=order, times={"start": "timestamp", "end": "timestamp"})
 
 
-def _counted_by_span(rows: Rows, series: list[str], every: int) -> Rows:
+def _counted_by_span(rows: Rows, series_columns: list[str], every: int) -> Rows:
     """Return how many intervals of each series are present in each span of the window."""
-    windows = rows.select(*series, "start", "end").unique().filter(nw.col("end") > nw.col("start"))
+    windows = rows.select(*series_columns, "start", "end").unique().filter(nw.col("end") > nw.col("start"))
     first, last = bucket_by(nw.col("start"), every), bucket_by(nw.col("end") - 1, every)
     number = ((last - first).cast(nw.Float64) / float(every)).round().cast(nw.Int64)
     spans = spread(
@@ -219,12 +218,12 @@ def _counted_by_span(rows: Rows, series: list[str], every: int) -> Rows:
     ).with_columns(__span=nw.col("__span") + nw.col("__number") * every)
     begin, end = nw.col("__span"), nw.col("__span") + every
     spans = spans.select(
-        *series,
+        *series_columns,
         "__span",
         start=nw.max_horizontal(nw.col("start"), _first_from(begin)),
         end=nw.min_horizontal(nw.col("end"), _first_from(end)),
     ).filter(nw.col("end") > nw.col("start"))
-    span = [*series, "__span"]
+    span = [*series_columns, "__span"]
     present = (
         rows.with_columns(__span=bucket_by(nw.col("__bucket"), every))
         .group_by(*span)
@@ -235,15 +234,15 @@ def _counted_by_span(rows: Rows, series: list[str], every: int) -> Rows:
 
 
 def _window(start: TimeLike, end: TimeLike) -> list[nw.Expr | None]:
-    """Return the start and end of a window, None where the caller leaves one open. [ns]"""
-    moments = [
-        None if moment is None else epoch_seconds(moment, parameter=parameter) * SECOND
-        for parameter, moment in (("start", start), ("end", end))
+    """Return the start and the end of a window, each None if the caller leaves it open. [ns]"""
+    ends = [
+        None if argument is None else epoch_seconds(argument, parameter=parameter) * SECOND
+        for parameter, argument in (("start", start), ("end", end))
     ]
-    since, until = moments
+    since, until = ends
     if since is not None and until is not None and until <= since:
         raise QueryError("end", got=end, expected=f"a time after start, {start}")
-    return [None if moment is None else nw.lit(moment, nw.Int64()) for moment in moments]
+    return [None if time is None else nw.lit(time, nw.Int64()) for time in ends]
 
 
 def _opened(
@@ -258,21 +257,21 @@ def _opened(
     if interval is None and "interval" not in table.names:
         expected, hint = "the length of an interval", "the frame has no column 'interval'"
         raise QueryError("interval", got=None, expected=expected, hint=hint)
-    keys = table.series(by, without=["timestamp", *results])
+    keys = table.series_columns(by, without=["timestamp", *results])
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(__time=nw.col("timestamp"))
     return table, with_grid(rows, interval).filter(nw.col("__step") > 0), keys
 
 
-def _first_from(moment: nw.Expr) -> nw.Expr:
-    """Return the start of the first interval that starts at a moment or after it. [ns]"""
-    return bucket_by(moment + nw.col("__length") - 1, nw.col("__length"))
+def _first_from(time: nw.Expr) -> nw.Expr:
+    """Return the start of the first interval that starts at a time or after it. [ns]"""
+    return bucket_by(time + nw.col("__length") - 1, nw.col("__length"))
 
 
 def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.LazyFrame[Any]:
     """Add the interval of each row: its length ``__step`` and its start ``__bucket``. [ns]
 
-    Where the length is unknown, ``__step`` is 0 and the bucket starts at the row's own time. ``__length`` is the length
-    to divide by: ``__step``, but at least 1.
+    If the length is unknown, ``__step`` is 0 and the bucket starts at the row's own time. ``__length`` is ``__step``,
+    but at least 1, so that it can be divided by.
     """
     if interval is None:
         step = length_of(nw.col("interval"))

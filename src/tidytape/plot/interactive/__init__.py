@@ -15,18 +15,19 @@ A notebook shows a figure that a cell returns; ``figure.write_html("candles.html
 
 Every function also takes
 
-- ``timezone`` : str or tzinfo. Zone of the time axis. Plotly has no time zones, so all times have the offset from UTC
-  of the first one; if the offset of the zone changes later, the label names the one that is shown.
+- ``timezone`` : str or tzinfo. Zone of the time axis. Plotly has no time zones, so all times are shown with the offset
+  from UTC that the zone has at the first time. If the offset changes later, the axis label names the offset shown.
 - ``dark`` : bool. Whether the background of the figure is dark.
 
 and raises the errors of the static function, and ModuleNotFoundError if Plotly is not installed.
 
-A figure stays small. More than 5,000 candles are shown in the next coarser interval that fits, and the title says so.
-Lines of more than 20,000 points keep the lowest and the highest point of each column of pixels. A heatmap is one image,
-with a grid of at most 20,000 cells that show their values on hovering.
+Figures stay small. If there are more than 5,000 candles, the figure shows candles of a coarser interval, the finest
+that fits, and the title says so. If lines have more than 20,000 points, the figure keeps the lowest and the highest
+point of each column of pixels. A heatmap is one image, with a grid of at most 20,000 cells that show their values on
+hovering.
 
-Two functions of `tidytape.plot` have no twin here. In place of `live` there is `tidytape.plot.live_widget`, and
-`panels` lays out axes of matplotlib, which a figure of Plotly does not have.
+Two functions of `tidytape.plot` have no counterpart here: instead of `live` use `tidytape.plot.live_widget`; `panels`
+lays out axes of matplotlib, which a figure of Plotly does not have.
 """
 
 from __future__ import annotations

@@ -21,14 +21,14 @@ from tidytape.plot.interactive._times import milliseconds
 
 Floats = NDArray[np.float64]
 
-MOST_BARS = 5_000  # bars of a figure; more are one outline
+MOST_BARS = 5_000  # steps with more bars are sent as one outline
 _DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
-_POINT = 1.2  # pixels per point of the width of a line
-_DOT = 4 / 3  # pixels per point of the width of a dot
+_POINT = 1.2  # pixels per point, for the width of lines
+_DOT = 4 / 3  # pixels per point, for the diameter of dots
 
 
-def finished(canvas: Canvas) -> Any:
-    """Add a trace of each artist on the axes of a canvas that has none yet, and return the figure."""
+def figure_of(canvas: Canvas) -> Any:
+    """Add a trace for each artist on the canvas that has none yet, and return the figure."""
     for ax in canvas.axis_names:
         artists = [artist for artist in ax.get_children() if artist not in canvas.done]
         heatmaps = [artist for artist in artists if isinstance(artist, AxesImage | QuadMesh)]
@@ -44,9 +44,9 @@ def finished(canvas: Canvas) -> Any:
             if isinstance(artist, Line2D) and artist.get_transform() == ax.transData:
                 add_line(canvas, artist)
             elif isinstance(artist, Line2D):
-                _add_level(canvas, ax, artist)
+                _add_full_line(canvas, ax, artist)
             elif isinstance(artist, StepPatch):
-                _send_steps(canvas, artist)
+                _add_bars_or_line(canvas, artist)
             elif isinstance(artist, Rectangle) and artist is not ax.patch:
                 _add_span(canvas, ax, artist)
             elif isinstance(artist, PolyCollection):
@@ -55,11 +55,11 @@ def finished(canvas: Canvas) -> Any:
                 add_segments(canvas, artist)
             elif isinstance(artist, PathCollection):
                 add_dots(canvas, artist)
-    return canvas.finished()
+    return canvas.figure()
 
 
 def hover_text(canvas: Canvas, ax: Axes, artist: Artist) -> str:
-    """Return the template of hovering: the value and, unless hovering shows all values of a time, the position."""
+    """Return the hover template: the value and, unless hovering shows all values of a time at once, the position."""
     name = canvas.hover_name_of(artist) or canvas.measure(ax, "y")[0]
     if canvas.is_unified and is_time(ax.xaxis):
         return f"{canvas.value_text(ax)}<extra>{name}</extra>"
@@ -70,18 +70,20 @@ def hover_text(canvas: Canvas, ax: Axes, artist: Artist) -> str:
 
 
 def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
-    """Add a line or its dots; of too many points only the extremes in each column of pixels.
+    """Add a line, or its dots; if it has too many points, only the extremes in each column of pixels.
 
-    With ``width`` the points are the middles of intervals of that length [d], and hovering shows the starts of these.
+    With ``width`` the points are the middles of intervals of that length [d], and hovering shows the starts of the
+    intervals.
     """
     ax = _axes(line)
     x, y = (np.asarray(values, float) for values in line.get_data())
     if (np.diff(x) >= 0).all():
-        rows = points_to_send(x, y, MOST_POINTS // _number(ax))
+        rows = points_to_send(x, y, MOST_POINTS // _line_count(ax))
         x, y = x[rows], y[rows]
     markers = line.get_markevery()
     has_line = line.get_linestyle() not in {"None", "none", "", " "}
     has_markers = line.get_marker() not in {None, "None", "none", ""}
+    # Markers at some points only (`markevery`) are added below.
     modes = {"lines": has_line, "markers": not has_line or (has_markers and markers is None)}
     trace: dict[str, Any] = {
         "type": "scatter",
@@ -101,7 +103,7 @@ def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
         x = x - width / 2
     add(canvas, line, x=canvas.positions(ax, x), y=y, **trace)
     if markers is not None:
-        # A line does not show a value between two gaps, so add a dot.
+        # A line does not show a single value between two gaps, so add a dot.
         is_gap = np.pad(np.isnan(y), 1, constant_values=True)
         rows = np.flatnonzero(~is_gap[1:-1] & is_gap[:-2] & is_gap[2:])
         if rows.size:
@@ -114,19 +116,19 @@ def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
             )
 
 
-def _number(ax: Axes) -> int:
-    """Return how many lines and outlines share the points that a figure may have."""
+def _line_count(ax: Axes) -> int:
+    """Return the number of lines and outlines on the axes, which share the points that a figure may have."""
     return max(sum(isinstance(artist, Line2D | StepPatch) for artist in ax.get_children()), 1)
 
 
-def _add_level(canvas: Canvas, ax: Axes, line: Line2D) -> None:
-    """Add a line across the axes, at a value such as zero, a price or a time."""
+def _add_full_line(canvas: Canvas, ax: Axes, line: Line2D) -> None:
+    """Add a horizontal or vertical line across all of the axes, at a value such as zero, a price or a time."""
     x, y = (np.asarray(values, float) for values in line.get_data())
     x_axis, y_axis = canvas.axis_names[ax]
-    is_level = y[0] == y[-1] and line.get_transform() == ax.get_yaxis_transform(which="grid")
+    is_horizontal = y[0] == y[-1] and line.get_transform() == ax.get_yaxis_transform(which="grid")
     ends = (
         {"x0": 0, "x1": 1, "xref": f"{x_axis} domain", "y0": float(y[0]), "y1": float(y[0]), "yref": y_axis}
-        if is_level
+        if is_horizontal
         else {
             "y0": 0,
             "y1": 1,
@@ -155,7 +157,7 @@ def _add_level(canvas: Canvas, ax: Axes, line: Line2D) -> None:
 
 
 def _add_span(canvas: Canvas, ax: Axes, rectangle: Rectangle) -> None:
-    """Add a shade across the axes, such as a value area."""
+    """Add a shaded range of the vertical axis, such as a value area."""
     x_axis, y_axis = canvas.axis_names[ax]
     low = rectangle.get_y()
     canvas.layout["shapes"].append(
@@ -180,7 +182,7 @@ def _add_span(canvas: Canvas, ax: Axes, rectangle: Rectangle) -> None:
 # --- steps ---
 
 
-def _send_steps(canvas: Canvas, steps: StepPatch) -> None:
+def _add_bars_or_line(canvas: Canvas, steps: StepPatch) -> None:
     values, _, baseline = steps.get_data()
     if steps.get_fill() and baseline is not None:
         add_filled(canvas, steps)
@@ -188,16 +190,16 @@ def _send_steps(canvas: Canvas, steps: StepPatch) -> None:
         add_steps(canvas, steps)
 
 
-def add_filled(canvas: Canvas, steps: StepPatch, *, zeros: bool = False, signed: bool = True) -> None:
-    """Add filled steps: as bars, or as an outline if there are too many.
+def add_filled(canvas: Canvas, steps: StepPatch, *, with_zeros: bool = False, is_signed: bool = True) -> None:
+    """Add filled steps: as bars, or as one outline if there are too many.
 
-    Steps of length 0 are sent only with ``zeros``. Without ``signed`` hovering shows lengths without a sign.
+    Bars of length 0 are sent only with ``with_zeros``. Without ``is_signed`` hovering shows lengths without their sign.
     """
     values, _, _ = steps.get_data()
     if np.isfinite(values).sum() > MOST_BARS:
-        add_steps(canvas, steps, is_filled=True, signed=signed)
+        add_steps(canvas, steps, is_filled=True, is_signed=is_signed)
     elif np.isfinite(values).any():
-        _add_bars(canvas, steps, zeros=zeros, signed=signed)
+        _add_bars(canvas, steps, with_zeros=with_zeros, is_signed=is_signed)
 
 
 def add_steps(
@@ -205,14 +207,17 @@ def add_steps(
     steps: StepPatch,
     *,
     is_filled: bool = False,
-    signed: bool = True,
+    is_signed: bool = True,
     origin: float | None = None,
 ) -> None:
-    """Add a line that stays level over each interval; with an origin, hovering shows the distance from it. [bps]"""
+    """Add a line that is horizontal over each interval.
+
+    With an origin, a price on the horizontal axis, hovering also shows the distance from it [bps].
+    """
     ax = _axes(steps)
     values, edges, _ = steps.get_data()
     x, y = np.asarray(edges, float), np.append(values, values[-1:]).astype(float)
-    rows = points_to_send(x, y, MOST_POINTS // _number(ax))
+    rows = points_to_send(x, y, MOST_POINTS // _line_count(ax))
     face, edge = steps.get_facecolor(), steps.get_edgecolor()
     trace: dict[str, Any] = {
         "type": "scatter",
@@ -223,7 +228,7 @@ def add_steps(
     }
     if is_filled:
         trace |= {"fill": "tozeroy", "fillcolor": colour(face)}
-    if not signed:
+    if not is_signed:
         trace |= {"customdata": np.abs(y[rows])}
         trace["hovertemplate"] = trace["hovertemplate"].replace("%{y:", "%{customdata:")
     if origin:
@@ -234,46 +239,46 @@ def add_steps(
     add(canvas, steps, x=canvas.positions(ax, x[rows]), y=y[rows], **trace)
 
 
-def _add_bars(canvas: Canvas, steps: StepPatch, *, zeros: bool, signed: bool) -> None:
-    """Add a bar per step from its base."""
+def _add_bars(canvas: Canvas, steps: StepPatch, *, with_zeros: bool, is_signed: bool) -> None:
+    """Add steps as bars, each from its base."""
     ax = _axes(steps)
     values, edges, baseline = steps.get_data()
     base = np.broadcast_to(np.asarray(baseline, float), values.shape)
-    known = np.isfinite(values) & (zeros | (values != base))
-    start, width, length = edges[:-1][known], np.diff(edges)[known], (values - base)[known]
+    is_drawn = np.isfinite(values) & (with_zeros | (values != base))
+    start, width, length = edges[:-1][is_drawn], np.diff(edges)[is_drawn], (values - base)[is_drawn]
     is_upright = steps.orientation == "vertical"
     has_times = is_upright and is_time(ax.xaxis)
     width = milliseconds(width) if has_times else width
     is_even = bool(width.size) and bool((width == width[0]).all())
-    places = canvas.positions(ax, start) if is_upright else start
-    along, across = ("y", "x") if is_upright else ("x", "y")
-    text = canvas.value_text(ax, along, "customdata")
+    positions = canvas.positions(ax, start) if is_upright else start
+    length_axis, position_axis = ("y", "x") if is_upright else ("x", "y")
+    text = canvas.value_text(ax, length_axis, "customdata")
     if not is_upright:
         text = f"{canvas.position_text(ax, 'y')}<br>{canvas.measure(ax, 'x')[0]}: {text}"
-    name = canvas.name_of(steps) or canvas.measure(ax, along)[0]
+    name = canvas.name_of(steps) or canvas.measure(ax, length_axis)[0]
     add(
         canvas,
         steps,
         type="bar",
         orientation="v" if is_upright else "h",
-        **{across: places, along: length},
-        base=base[known],
-        width=_shortened(width),
-        # With a period, hovering anywhere over its interval finds a bar.
+        **{position_axis: positions, length_axis: length},
+        base=base[is_drawn],
+        width=_one_if_equal(width),
+        # With ``xperiod``, hovering anywhere over the interval of a bar finds the bar.
         **(
-            {"xperiod": _shortened(width), "xperiodalignment": "middle"}
+            {"xperiod": _one_if_equal(width), "xperiodalignment": "middle"}
             if has_times and is_even
             else {"offset": 0}
         ),
-        customdata=length if signed else np.abs(length),
+        customdata=length if is_signed else np.abs(length),
         marker={"color": colour(steps.get_facecolor()), "line": {"width": 0}},
         hovertemplate=f"{text}<extra>{canvas.hover_name_of(steps) or name}</extra>",
         name=name,
     )
 
 
-def _shortened(values: Floats) -> Any:
-    """Return one number if all values are equal, and all of them otherwise."""
+def _one_if_equal(values: Floats) -> Any:
+    """Return the values, or one number if all are equal, which makes the figure smaller."""
     return float(values[0]) if values.size and (values == values[0]).all() else values
 
 
@@ -333,7 +338,7 @@ def add_areas(canvas: Canvas, areas: PolyCollection) -> None:
 
 
 def add_dots(canvas: Canvas, dots: PathCollection, *, amounts: Floats | None = None) -> None:
-    """Add dots as one trace; with ``amounts``, which their areas show, hovering shows them too."""
+    """Add dots as one trace; hovering also shows the amounts, which the areas of the dots stand for."""
     ax = _axes(dots)
     points = np.asarray(dots.get_offsets(), float)
     canvas.has_dots = True
@@ -356,22 +361,22 @@ def add_dots(canvas: Canvas, dots: PathCollection, *, amounts: Floats | None = N
 
 
 def _amount_text(canvas: Canvas, ax: Axes, dots: PathCollection) -> str:
-    """Return the template of hovering for dots, whose name ends with the unit: ``Buys, up to 3 BTC``."""
+    """Return the hover template of dots; their unit is read from their name, such as ``Buys, up to 3 BTC``."""
     name, _, largest = canvas.name_of(dots).partition(", ")
     unit = " ".join(largest.split(" ")[3:])
-    where = f"{canvas.position_text(ax, 'x')}<br>{canvas.position_text(ax, 'y')}"
-    return f"{where}<br>{name}: %{{customdata:,.6~r}} {unit}".rstrip() + "<extra></extra>"
+    position = f"{canvas.position_text(ax, 'x')}<br>{canvas.position_text(ax, 'y')}"
+    return f"{position}<br>{name}: %{{customdata:,.6~r}} {unit}".rstrip() + "<extra></extra>"
 
 
 def add(canvas: Canvas, artist: Artist, **trace: Any) -> None:
-    """Add the trace of an artist; the legend lists it if that of the static picture does."""
+    """Add the trace of an artist; the legend lists it if the legend of the static picture does."""
     canvas.done.add(artist)
     legend = {
         "showlegend": bool(trace.get("name")) and canvas.is_listed(artist),
         "legendrank": canvas.rank(artist),
-        "legendgroup": canvas.labels[artist].group,
+        "legendgroup": canvas.entries[artist].group,
     }
-    if not canvas.labels[artist].has_hover:
+    if not canvas.entries[artist].has_hover:
         trace = {**trace, "hoverinfo": "skip", "hovertemplate": None}
     canvas.add(_axes(artist), order=artist.get_zorder(), **legend | trace)
 

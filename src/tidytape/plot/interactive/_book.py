@@ -11,7 +11,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _depth, _heatmap
-from tidytape.plot.interactive._artists import add_dots, add_steps, finished
+from tidytape.plot.interactive._artists import add_dots, add_steps, figure_of
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.query._values import TimeLike
 
@@ -42,7 +42,8 @@ def book_heatmap(
     Returns
     -------
     plotly.graph_objects.Figure
-        The book is one image. Hovering says sizes; of more than 20,000 cells the largest of neighbours.
+        The book is one image. Hovering shows sizes; if there are more than 20,000 cells, the largest size of
+        neighbouring cells.
     """
     canvas = Canvas("book_heatmap", timezone, dark=dark, height=5.6)
     drawn = _heatmap.book_heatmap(
@@ -57,7 +58,7 @@ def book_heatmap(
     for dots, amounts in ((drawn.buys, drawn.bought), (drawn.sells, drawn.sold)):
         if dots is not None:
             add_dots(canvas, dots, amounts=amounts)
-    return finished(canvas)
+    return figure_of(canvas)
 
 
 def depth(
@@ -82,7 +83,7 @@ def depth(
     Returns
     -------
     plotly.graph_objects.Figure
-        Hovering says price and size, and how far from the mid the price is.
+        Hovering shows the price, its distance from the mid [bps], and the size.
     """
     canvas = Canvas("depth", timezone, dark=dark)
     drawn = _depth.depth(book, at=at, bps=bps, quote=quote, ax=canvas.ax, timezone=timezone)
@@ -90,7 +91,7 @@ def depth(
     for steps in (drawn.bids, drawn.asks):
         if steps is not None:
             add_steps(canvas, steps, is_filled=True, origin=mid)
-    return finished(canvas)
+    return figure_of(canvas)
 
 
 def slippage(
@@ -119,4 +120,4 @@ def slippage(
     """
     canvas = Canvas("slippage", timezone, dark=dark)
     _depth.slippage(book, at=at, size=size, quote=quote, ax=canvas.ax, timezone=timezone)
-    return finished(canvas)
+    return figure_of(canvas)

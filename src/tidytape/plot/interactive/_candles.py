@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _candles as static
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import add_filled, finished
+from tidytape.plot.interactive._artists import add_filled, figure_of
 from tidytape.plot.interactive._canvas import Canvas, colour
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
 from tidytape.plot.interactive._times import milliseconds
@@ -32,7 +32,8 @@ def candles(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool =
     Returns
     -------
     plotly.graph_objects.Figure
-        One candle per row; of more than 5,000 rows those of the next coarser interval that fits, and the title says so.
+        One candle per row. If there are more than 5,000 rows, candles of the finest interval that fits; the title then
+        says so.
 
     Examples
     --------
@@ -50,7 +51,7 @@ def candles(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool =
     interval = coarse_interval(canvas, frame, "frame")
     drawn = static.candles(coarser(frame, "frame", interval), ax=canvas.ax, timezone=timezone)
     add_candles(canvas, drawn)
-    return canvas.finished()
+    return canvas.figure()
 
 
 def volume(
@@ -73,51 +74,52 @@ def volume(
     Returns
     -------
     plotly.graph_objects.Figure
-        One bar per row; of more than 5,000 rows those of the next coarser interval that fits, and the title says so.
+        One bar per row. If there are more than 5,000 rows, bars of the finest interval that fits; the title then says
+        so.
     """
     canvas = Canvas("volume", timezone, dark=dark, height=3.4)
     interval = coarse_interval(canvas, frame, "frame")
     drawn = static.volume(coarser(frame, "frame", interval), ax=canvas.ax, quote=quote, timezone=timezone)
-    add_filled(canvas, drawn.steps, zeros=True)
-    return finished(canvas)
+    add_filled(canvas, drawn.steps, with_zeros=True)
+    return figure_of(canvas)
 
 
 def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
-    """Add candles: a trace of those that rose or fell, and a trace of those that closed where they opened."""
+    """Add candles as two traces: candles that rose or fell, and candles that closed where they opened."""
     canvas.done |= {drawn.wicks, drawn.bodies}
     if not drawn.bodies.get_paths():
         return
     wicks = np.array(drawn.wicks.get_segments())
     bodies = np.array([path.vertices for path in drawn.bodies.get_paths()])
-    opened, closed = bodies[:, 0, 1], bodies[:, 1, 1]
+    open_price, close_price = bodies[:, 0, 1], bodies[:, 1, 1]
     low, high = wicks[:, 0, 1], wicks[:, 1, 1]
     width = np.median(bodies[:, 2, 0] - bodies[:, 0, 0]) / static.BODY
     start = wicks[:, 0, 0] - width / 2
-    ax, look = drawn.ax, style.inside(drawn.ax)
+    ax, palette = drawn.ax, style.inside(drawn.ax)
     name = canvas.measure(ax, "y")[0]
-    number = "<br>".join(f"{part.title()} %{{{part}:,.8~r}}" for part in ("open", "high", "low", "close"))
-    text = f"{number} {canvas.measure(ax, 'y')[1]}<extra>{name}</extra>"
-    is_flat = opened == closed
-    for chosen, up, down in ((~is_flat, look.up, look.down), (is_flat, look.flat, look.flat)):
-        if not chosen.any():
+    values = "<br>".join(f"{part.title()} %{{{part}:,.8~r}}" for part in ("open", "high", "low", "close"))
+    text = f"{values} {canvas.measure(ax, 'y')[1]}<extra>{name}</extra>"
+    is_flat = open_price == close_price
+    for mask, up, down in ((~is_flat, palette.up, palette.down), (is_flat, palette.flat, palette.flat)):
+        if not mask.any():
             continue
-        sides: dict[str, Any] = {
-            side: {"line": {"color": colour(shade), "width": 1}, "fillcolor": colour(shade)}
-            for side, shade in (("increasing", up), ("decreasing", down))
+        directions: dict[str, Any] = {
+            direction: {"line": {"color": colour(shade), "width": 1}, "fillcolor": colour(shade)}
+            for direction, shade in (("increasing", up), ("decreasing", down))
         }
         canvas.add(
             ax,
             type="candlestick",
-            x=canvas.positions(ax, start[chosen]),
-            open=opened[chosen],
-            high=high[chosen],
-            low=low[chosen],
-            close=closed[chosen],
+            x=canvas.positions(ax, start[mask]),
+            open=open_price[mask],
+            high=high[mask],
+            low=low[mask],
+            close=close_price[mask],
             # Plotly draws a candle over its interval, which begins at its timestamp.
             xperiod=float(milliseconds(np.array(width))),
             xperiodalignment="middle",
             whiskerwidth=0,
             hovertemplate=text,
             name=name,
-            **sides,
+            **directions,
         )

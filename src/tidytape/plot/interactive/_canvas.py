@@ -1,13 +1,12 @@
-"""A figure of Plotly in the making, and the hidden axes of matplotlib from which it is read.
+"""Hidden axes of matplotlib, and the Plotly figure that is made from them.
 
-An interactive function calls the static function of the same name with hidden axes. `_artists` then makes a trace of
-Plotly of each artist on them, and `Canvas.finished` makes the layout of titles, axes and legends. So both pictures have
-the same numbers, titles, units and colours, and these are written down once.
+An interactive function calls the static function of the same name with hidden axes. `_artists` then makes a Plotly
+trace of each artist on these axes, and `Canvas.figure` makes the layout from their titles, axes and legends. So both
+pictures have the same numbers, titles, units and colours, which only the static function defines.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -28,37 +27,39 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import FixedFormatter, FixedLocator
 from numpy.typing import NDArray
 
+from tidytape.errors import html_text
 from tidytape.plot import _style as style
 from tidytape.plot.interactive._plotly import graph_objects
 from tidytape.plot.interactive._times import Clock
 
 Floats = NDArray[np.float64]
 
-# Size of the hidden figure, from which a static function sees how much room its marks have.
+# Size of the hidden figure: from it, a static function computes how much room its marks have.
 _WIDTH, _HEIGHT = 10.0, 4.8  # [in]
 _DPI = 100
 _FACES = {False: "#ffffff", True: "#15191d"}  # background by ``dark``
-_GAP = 0.035  # between panels, as a share of the height
+_GAP = 0.035  # distance between panels as a share of the height
 _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
+# An axis label: a name and, in brackets, a unit.
 _LABEL = re.compile(r"(?s)(.*?)(?: \[([^\]]*)\](.*))?")
 
 
 @dataclass(slots=True)
 class Entry:
-    """How the figure names an artist.
+    """How the figure names an artist in legend and hovering.
 
     Attributes
     ----------
     name : str or None
-        Name of its trace; None for the label of the artist.
+        Name of its trace; None stands for the label of the artist.
     is_listed : bool
-        False keeps it out of the legend.
+        Whether the legend may list it.
     hover_name : str
-        A shorter name for hovering; empty for the usual name.
+        A shorter name for hovering; empty stands for ``name``.
     has_hover : bool
-        False lets hovering pass over it.
+        Whether hovering over it shows something.
     group : str or None
-        A click on the legend hides all artists of one group.
+        Name of its group: a click on an entry of the legend hides all artists of a group.
     """
 
     name: str | None = None
@@ -69,7 +70,7 @@ class Entry:
 
 
 class Canvas:
-    """Hidden axes of matplotlib to draw on, and the traces and the layout of the figure of Plotly.
+    """Hidden axes of matplotlib to draw on, and the traces and the layout of the Plotly figure.
 
     Parameters
     ----------
@@ -87,19 +88,19 @@ class Canvas:
     hidden : matplotlib.figure.Figure
         The figure of the hidden axes.
     axis_names : dict of Axes to (str, str)
-        What Plotly calls the x and the y axis of axes, such as ``x`` and ``y2``, in the order in which they were added.
+        Plotly's names of the x and the y axis of axes, such as ``x`` and ``y2``, in the order in which they were added.
     entries : dict of Artist to Entry
-        How the figure names an artist, if not by its label.
+        How the figure names an artist; by default by its label.
     traces : list of (float, dict)
-        Each trace with its order: a trace of a higher order lies over the others.
+        Each trace with its order: a trace of a higher order is drawn over the others.
     layout : dict
-        Images, shapes and annotations.
+        Images, shapes and annotations of the layout.
     done : set of Artist
         The artists that have a trace, or need none.
     subtitle : str
-        A line below the title.
+        Text below the title.
     has_dots : bool
-        Whether the legend shows dots, which then all have one size there.
+        Whether there are dots, which then all have the same size in the legend.
     """
 
     def __init__(
@@ -110,9 +111,9 @@ class Canvas:
         self.hidden = Figure(figsize=(_WIDTH, height), dpi=_DPI, facecolor=self._face)
         self.axis_names: dict[Axes, tuple[str, str]] = {}
         self._domains: dict[str, tuple[float, float]] = {}  # by name of an axis: its share of the figure
-        self._twins: dict[Axes, Axes] = {}  # to the axes below
-        self._fixed: set[Axes] = set()  # axes that keep their ticks
-        self.labels: defaultdict[Artist, Entry] = defaultdict(Entry)
+        self._twins: dict[Axes, Axes] = {}  # axes over other axes, to these
+        self._fixed_ticks: set[Axes] = set()  # axes that keep the vertical ticks of the static picture
+        self.entries: defaultdict[Artist, Entry] = defaultdict(Entry)
         self.traces: list[tuple[float, dict[str, Any]]] = []
         self.layout: dict[str, Any] = {"images": [], "shapes": [], "annotations": []}
         self.done: set[Artist] = set()
@@ -127,7 +128,7 @@ class Canvas:
         return self.stack(1)[0]
 
     def stack(self, *heights: float) -> list[Axes]:
-        """Return axes above each other, which share the time axis."""
+        """Return new axes, from the top down, which share the time axis; ``heights`` are relative."""
         panels = list(
             self.hidden.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False).flat
         )
@@ -138,35 +139,35 @@ class Canvas:
             top -= height * unit + _GAP
         return panels
 
-    def add_axes(self, ax: Axes, across: tuple[float, float], up: tuple[float, float]) -> None:
-        """Place axes at shares of the width (``across``) and of the height (``up``) of the figure."""
+    def add_axes(self, ax: Axes, x_range: tuple[float, float], y_range: tuple[float, float]) -> None:
+        """Place axes in the figure: from one share of its width to another, and from one share of its height."""
         ax.set_facecolor(self._face)
-        placed = self.axis_names.items()
-        shared_x = (names[0] for other, names in placed if other.get_shared_x_axes().joined(other, ax))
-        shared_y = (names[1] for other, names in placed if other.get_shared_y_axes().joined(other, ax))
+        named_axes = self.axis_names.items()
+        shared_x = (names[0] for other, names in named_axes if other.get_shared_x_axes().joined(other, ax))
+        shared_y = (names[1] for other, names in named_axes if other.get_shared_y_axes().joined(other, ax))
         x, y = next(shared_x, self._next("x")), next(shared_y, self._next("y"))
-        self._domains.setdefault(x, across)
-        self._domains.setdefault(y, up)
+        self._domains.setdefault(x, x_range)
+        self._domains.setdefault(y, y_range)
         self.axis_names[ax] = x, y
 
     def add_twin(self, ax: Axes, below: Axes) -> None:
-        """Place axes over others, with the same times and another vertical axis at the right."""
+        """Place axes over other axes, with the same times and a vertical axis of their own at the right."""
         self.axis_names[ax] = self.axis_names[below][0], self._next("y")
         self._twins[ax] = below
 
     def _next(self, letter: str) -> str:
         """Return the name of the next axis: x, x2, x3, ..."""
-        place = 0 if letter == "x" else 1
-        number = len({names[place] for names in self.axis_names.values()}) + 1
+        index = 0 if letter == "x" else 1
+        number = len({names[index] for names in self.axis_names.values()}) + 1
         return letter if number == 1 else f"{letter}{number}"
 
     def fix_ticks(self, ax: Axes) -> None:
-        """Keep the vertical ticks of the static picture, whose texts differ from their values."""
-        self._fixed.add(ax)
+        """Keep the vertical ticks of the static picture, because their texts differ from their values."""
+        self._fixed_ticks.add(ax)
 
     @cached_property
     def clock(self) -> Clock:
-        """The clock that writes times."""
+        """The clock that writes the times of this figure."""
         ends = next((ax.get_xlim() for ax in self.axis_names if is_time(ax.xaxis)), (0.0, 0.0))
         return Clock.of(self._timezone, *ends)
 
@@ -177,12 +178,12 @@ class Canvas:
     # --- traces ---
 
     def add(self, ax: Axes, *, order: float = 1.0, **trace: Any) -> None:
-        """Add a trace; those of a higher order lie over the others."""
+        """Add a trace; traces of a higher order are drawn over the others."""
         x, y = self.axis_names[ax]
         self.traces.append((order, {"xaxis": x, "yaxis": y, "showlegend": False, **trace}))
 
     def add_key(self, ax: Axes, artist: Artist, fill: Any) -> None:
-        """List an artist in the legend that is part of an image, and so has no trace."""
+        """List an artist in the legend that has no trace, because it is part of an image."""
         self.add(
             ax,
             type="scatter",
@@ -200,21 +201,21 @@ class Canvas:
 
     def name_of(self, artist: Artist) -> str:
         """Return the name of an artist; empty if it has none."""
-        name = self.labels[artist].name
+        name = self.entries[artist].name
         name = str(artist.get_label()) if name is None else name
-        return "" if name.startswith("_") else html.escape(name, quote=False)
+        return "" if name.startswith("_") else html_text(name)
 
     def hover_name_of(self, artist: Artist) -> str:
         """Return the name of an artist on hovering; empty if it has none."""
-        return html.escape(self.labels[artist].hover_name, quote=False) or self.name_of(artist)
+        return html_text(self.entries[artist].hover_name) or self.name_of(artist)
 
     def is_listed(self, artist: Artist) -> bool:
-        """Return whether the legend lists an artist: that of the static picture does, or it has another name here."""
-        entry = self.labels[artist]
+        """Return whether the legend lists an artist: if the static legend lists it, or its entry gives it a name."""
+        entry = self.entries[artist]
         return entry.is_listed and (entry.name is not None or str(artist.get_label()) in self._legend_texts)
 
     def rank(self, artist: Artist) -> int:
-        """Return the rank of an artist in the legend."""
+        """Return the rank of an artist in the legend: its position in the static one, from 1000 on."""
         label, texts = str(artist.get_label()), self._legend_texts
         return 1000 + (texts.index(label) if label in texts else len(texts))
 
@@ -231,7 +232,7 @@ class Canvas:
         return name, unit.removesuffix("log scale").removesuffix(", ")
 
     def value_text(self, ax: Axes, letter: str = "y", key: str = "") -> str:
-        """Return the template of hovering for a value: the number and its unit.
+        """Return the hover template of a value: the number and its unit.
 
         Parameters
         ----------
@@ -239,7 +240,7 @@ class Canvas:
         letter : {"x", "y"}
             The axis that measures the value.
         key : str
-            Where Plotly finds the value, such as ``customdata``; the position if left out.
+            Where Plotly finds the value, such as ``customdata``; by default it is the position.
         """
         name, unit = self.measure(ax, letter)
         if is_time(ax.xaxis if letter == "x" else ax.yaxis):
@@ -247,23 +248,23 @@ class Canvas:
         return f"%{{{key or letter}:,.{8 if name == 'Price' else 6}~r}} {unit}".rstrip()
 
     def position_text(self, ax: Axes, letter: str) -> str:
-        """Return the template of hovering for a position: its name, the number and its unit."""
+        """Return the hover template of a position: the name of the axis, the number and its unit."""
         text = self.value_text(ax, letter)
         return text if text.startswith("%{x|") else f"{self.measure(ax, letter)[0]}: {text}"
 
     @cached_property
     def is_unified(self) -> bool:
-        """Whether hovering shows all values of a time at once: over time, but not over a heatmap."""
+        """Whether hovering shows all values of a time at once: if an axis shows times, and there is no heatmap."""
         artists = (artist for ax in self.axis_names for artist in ax.get_children())
         has_heatmap = any(isinstance(artist, AxesImage | QuadMesh) for artist in artists)
         return not has_heatmap and any(is_time(ax.xaxis) for ax in self.axis_names)
 
     # --- the figure ---
 
-    def finished(self, **layout: Any) -> Any:
-        """Return the figure; ``layout`` replaces parts of the layout that is read from the axes."""
+    def figure(self) -> Any:
+        """Return the Plotly figure."""
         titles = {ax: ax.get_title(loc="left") for ax in self.axis_names}
-        # Subject and market have a line each: there is room for both beside the buttons, and on a telephone.
+        # Write subject and market on two lines, which leaves room for the buttons, and fits on a telephone.
         subject, _, market = next(iter(titles.values())).partition(style.OF)
         for number, (ax, title) in enumerate(titles.items()):
             if number and title:
@@ -271,9 +272,9 @@ class Canvas:
         for ax in titles:
             if _is_empty(ax):
                 self._annotate(ax, "no data", size=15, x=0.5, y=0.5)
-        complete = self._page(subject, [line for line in (market, self.subtitle) if line]) | self._axes()
-        traces = [trace for _, trace in sorted(self.traces, key=lambda ordered: ordered[0])]
-        return self._go.Figure(data=traces, layout=complete | self.layout | layout)
+        layout = self._page(subject, [line for line in (market, self.subtitle) if line]) | self._axes()
+        traces = [trace for _, trace in sorted(self.traces, key=lambda pair: pair[0])]
+        return self._go.Figure(data=traces, layout=layout | self.layout)
 
     def _annotate(self, ax: Axes, text: str, *, size: float, **place: Any) -> None:
         x, y = self.axis_names[ax]
@@ -281,7 +282,7 @@ class Canvas:
             {
                 "xref": f"{x} domain",
                 "yref": f"{y} domain",
-                "text": html.escape(text, quote=False),
+                "text": html_text(text),
                 "showarrow": False,
                 "font": {"size": size},
                 **place,
@@ -301,7 +302,7 @@ class Canvas:
             "font": {"family": _FONT, "size": 12, "color": around.ink},
             "margin": {"l": 70, "r": 24, "t": 52 + 17 * len(lines), "b": 56},
             "title": {
-                "text": html.escape(subject, quote=False),
+                "text": html_text(subject),
                 "font": {"size": 15, "weight": 600},
                 "x": 0.01,
                 "xanchor": "left",
@@ -309,7 +310,7 @@ class Canvas:
                 "yanchor": "top",
                 "pad": {"t": 14},
                 "subtitle": {
-                    "text": "<br>".join(html.escape(line, quote=False) for line in lines),
+                    "text": "<br>".join(html_text(line) for line in lines),
                     "font": {"size": 12},
                 },
             },
@@ -332,7 +333,7 @@ class Canvas:
                 "yref": "container",
                 "yanchor": "bottom",
                 "title": {
-                    "text": html.escape(legend_title, quote=False).replace("\n", "<br>"),
+                    "text": html_text(legend_title).replace("\n", "<br>"),
                     "side": "top",
                 },
             },
@@ -349,7 +350,7 @@ class Canvas:
             "zeroline": False,
             "automargin": True,
         }
-        # A shared x axis stands below the last of its panels.
+        # A shared x axis is drawn below the lowest of its panels.
         lowest = {x: y for x, y in self.axis_names.values() if y in self._domains}
         for ax, (x, y) in self.axis_names.items():
             x_axis = look | self._axis(ax.xaxis) | {"anchor": lowest.get(x, y), "domain": self._domains[x]}
@@ -363,7 +364,7 @@ class Canvas:
                 if _is_empty(ax):
                     axis |= {"showticklabels": False, "showgrid": False}
                 key = f"{name[0]}axis{name[1:]}"
-                # Of the panels that share an axis, only one labels it.
+                # Panels that share an axis give it one layout: keep that of the panel that labels it.
                 if key not in layout or not layout[key]["title"].get("text"):
                     layout[key] = axis
         return layout
@@ -376,7 +377,7 @@ class Canvas:
         if is_time(axis):
             label = re.sub(r"\[[^\]]*\]", lambda _: f"[{self.clock.name}]", label, count=1)
         layout: dict[str, Any] = {
-            "title": {"text": html.escape(label, quote=False), "standoff": 8},
+            "title": {"text": html_text(label), "standoff": 8},
             "showgrid": bool(gridlines and gridlines[0].get_visible()),
         }
         if is_time(axis):
@@ -391,7 +392,7 @@ class Canvas:
             layout |= {"type": "log", "range": np.log10([low, high]).tolist(), "minorloglabels": "none"}
         else:
             layout |= {"range": [low, high], "exponentformat": "B", "separatethousands": True}
-        if ax in self._fixed and axis is ax.yaxis:
+        if ax in self._fixed_ticks and axis is ax.yaxis:
             ticks = [float(tick) for tick in axis.get_majorticklocs()]
             layout |= {
                 "tickmode": "array",
@@ -401,14 +402,14 @@ class Canvas:
         elif isinstance(locator, FixedLocator):
             layout |= {"tickmode": "array", "tickvals": [float(tick) for tick in axis.get_majorticklocs()]}
             if isinstance(formatter, FixedFormatter):
-                layout["ticktext"] = [html.escape(text).replace("\n", "<br>") for text in formatter.seq]
+                layout["ticktext"] = [html_text(text).replace("\n", "<br>") for text in formatter.seq]
         elif isinstance(formatter, style.Grouped):
             layout["tickformat"] = ",.10~r"  # prices in full, without a power of ten
         return layout
 
 
 def _is_empty(ax: Axes) -> bool:
-    """Return whether axes say that there is no data."""
+    """Return whether axes say "no data"."""
     return any(text.get_text() == "no data" for text in ax.texts)
 
 
@@ -435,9 +436,9 @@ def split_label(label: str) -> tuple[str, str]:
     return (match[1], match[2] or "") if match else (label, "")
 
 
-def colour(drawn: Any, alpha: float | None = None) -> str:
-    """Return a colour of matplotlib as Plotly takes it; ``alpha`` makes it more transparent."""
-    red, green, blue, opacity = to_rgba(drawn)
+def colour(matplotlib_colour: Any, alpha: float | None = None) -> str:
+    """Return a colour of matplotlib as Plotly takes it; ``alpha`` multiplies its opacity."""
+    red, green, blue, opacity = to_rgba(matplotlib_colour)
     opacity *= 1.0 if alpha is None else alpha
     if opacity >= 1:
         return to_hex((red, green, blue))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,10 @@ from matplotlib.collections import PolyCollection
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
+from tidytape.errors import html_text
 from tidytape.plot import _completeness, _coverage
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._artists import figure_of
 from tidytape.plot.interactive._canvas import Canvas, colour
 from tidytape.plot.interactive._times import milliseconds
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _LINE = 0.22  # height of a line of text [in]
-_AROUND = 1.8  # height of title, axis and legend [in]
+_AROUND = 1.8  # height of title, axis and legend together [in]
 
 
 def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
@@ -43,25 +43,32 @@ def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool 
     drawn = _coverage.coverage(frame, ax=canvas.ax, timezone=timezone)
     canvas.is_unified = False
     palette = style.inside(drawn.ax)
-    # A market has a line of its own, so that its tables need short names only.
-    at, markets = _lines([market for market, _ in drawn.rows])
+    # The name of a market has a line of its own, so that the names of its tables are short.
+    line_by_row, market_by_line = _lines([market for market, _ in drawn.rows])
     for spans, name, shade, edge in (
         (drawn.spans, "held", palette.buy, 0.0),
         (drawn.gaps, "gap", palette.down, 1.5),
     ):
         if spans is not None:
             row, start, end = _spans(spans)
-            texts = ["<br>".join([*map(html.escape, drawn.rows[place]), drawn.notes[place]]) for place in row]
-            _add_spans(canvas, drawn.ax, at[row], start, end, name=name, shade=shade, texts=texts, edge=edge)
+            texts = ["<br>".join([*map(html_text, drawn.rows[index]), drawn.notes[index]]) for index in row]
+            _add_spans(
+                canvas, drawn.ax, line_by_row[row], start, end, name=name, shade=shade, texts=texts, edge=edge
+            )
             canvas.done.add(spans)
     canvas.layout["annotations"] += [
         {
             "x": 0, "xref": "x domain", "xanchor": "left", "y": line, "yref": "y", "yshift": -3,
-            "text": f"<b>{html.escape(market)}</b>", "showarrow": False,
+            "text": f"<b>{html_text(market)}</b>", "showarrow": False,
         }
-        for line, market in markets.items()
+        for line, market in market_by_line.items()
     ]  # fmt: skip
-    return _finished(canvas, at, [table for _, table in drawn.rows], len(at) + len(markets))
+    return _figure_of(
+        canvas,
+        line_by_row,
+        [table for _, table in drawn.rows],
+        len(line_by_row) + len(market_by_line),
+    )
 
 
 def completeness(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
@@ -85,28 +92,28 @@ def completeness(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: b
         share = np.asarray(drawn.spans.get_array(), float)
         classes = np.asarray(drawn.spans.norm(share)).astype(int)
         for number in np.unique(classes):
-            in_class = classes == number
+            is_in_class = classes == number
             texts = [
-                f"{drawn.rows[place]}<br>Complete: {value * 100:.4g} %"
-                for place, value in zip(row[in_class], share[in_class], strict=True)
+                f"{drawn.rows[index]}<br>Complete: {value * 100:.4g} %"
+                for index, value in zip(row[is_in_class], share[is_in_class], strict=True)
             ]
             _add_spans(
-                canvas, drawn.ax, row[in_class], start[in_class], end[in_class], texts=texts,
+                canvas, drawn.ax, row[is_in_class], start[is_in_class], end[is_in_class], texts=texts,
                 name=_completeness.CLASSES[number][-1], shade=drawn.spans.get_cmap()(int(number)),
             )  # fmt: skip
         canvas.done.add(drawn.spans)
     pairs = zip(drawn.rows, drawn.notes or [""] * len(drawn.rows), strict=True)
     labels = [
-        ", ".join(filter(None, (html.escape(name).replace(" ", "<br>", 1), note))) for name, note in pairs
+        ", ".join(filter(None, (html_text(name).replace(" ", "<br>", 1), note))) for name, note in pairs
     ]
-    return _finished(canvas, np.arange(len(labels)), labels, len(labels) * 1.4)
+    return _figure_of(canvas, np.arange(len(labels)), labels, len(labels) * 1.4)
 
 
 Floats = NDArray[np.float64]
 
 
 def _spans(boxes: PolyCollection) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Return the row, the start and the end of rectangles."""
+    """Return the row, the start and the end of each rectangle."""
     corners = np.array([np.asarray(path.vertices)[:4] for path in boxes.get_paths()])
     row = np.rint(corners[:, :, 1].mean(axis=1)).astype(np.int64)
     return row, corners[:, 0, 0], corners[:, 1, 0]
@@ -146,20 +153,21 @@ def _add_spans(
 
 
 def _lines(groups: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Return the line of each row, and the line and name of each group, which stands above its rows."""
-    at: list[int] = []
-    names: dict[int, str] = {}
+    """Return the line of each row, and by line the name of each group, which is above its rows."""
+    line_by_row: list[int] = []
+    group_by_line: dict[int, str] = {}
     for row, group in enumerate(groups):
         if row == 0 or group != groups[row - 1]:
-            names[row + len(names)] = group
-        at.append(row + len(names))
-    return np.array(at, dtype=np.int64), names
+            group_by_line[row + len(group_by_line)] = group
+        line_by_row.append(row + len(group_by_line))
+    return np.array(line_by_row, dtype=np.int64), group_by_line
 
 
-def _finished(canvas: Canvas, at: NDArray[np.int64], labels: Sequence[str], lines: float) -> Any:
-    canvas.height = _LINE * lines + _AROUND
-    figure = finished(canvas)
-    if len(at):
-        figure.update_yaxes(tickmode="array", tickvals=at.tolist(), ticktext=list(labels))
-        figure.update_yaxes(range=[int(at[-1]) + 0.6, -0.6], ticks="")
+def _figure_of(canvas: Canvas, lines: NDArray[np.int64], labels: Sequence[str], number: float) -> Any:
+    """Return the figure, as high as a number of lines needs, with a label at each of these lines."""
+    canvas.height = _LINE * number + _AROUND
+    figure = figure_of(canvas)
+    if len(lines):
+        figure.update_yaxes(tickmode="array", tickvals=lines.tolist(), ticktext=list(labels))
+        figure.update_yaxes(range=[int(lines[-1]) + 0.6, -0.6], ticks="")
     return figure

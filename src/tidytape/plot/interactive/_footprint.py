@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tidytape.errors import QueryError
 from tidytape.plot import _footprint as static
 from tidytape.plot import _style as looks
-from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._artists import figure_of
 from tidytape.plot.interactive._canvas import Canvas, colour, colour_bars, split_label
 from tidytape.plot.interactive._image import MOST_CELLS
 from tidytape.plot.interactive._times import milliseconds
@@ -21,8 +21,8 @@ from tidytape.plot.interactive._times import milliseconds
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_COLOURS = 33  # colours of the scale
-_MOST_PLACES = 10 * MOST_CELLS  # cells of a grid, most of which may be empty
+_COLOURS = 33  # number of colours of the scale
+_MOST_GRID_CELLS = 10 * MOST_CELLS  # cells of the grid of all rows and intervals, most of which may be empty
 
 
 def footprint(
@@ -48,8 +48,8 @@ def footprint(
     -------
     plotly.graph_objects.Figure
         Numbers ``sold × bought`` appear in rows that are large enough, also while you zoom in. A footprint of more
-        than 20,000 rows is refused: nobody could read it. So is one with gaps so long that its grid has more than
-        200,000 places.
+        than 20,000 rows is refused, because nobody could read it. It is also refused if its gaps are so long that the
+        grid of all its rows and intervals has more than 200,000 cells.
     """
     canvas = Canvas("footprint", timezone, dark=dark, height=6.4)
     drawn = static.footprint(
@@ -67,11 +67,12 @@ def footprint(
         _add_levels(canvas, drawn, drawn.row_height)
         for marks in (drawn.buy_imbalances, drawn.sell_imbalances, drawn.pocs):
             if marks is not None:
-                canvas.labels[marks].has_hover = False
-    return finished(canvas)
+                canvas.entries[marks].has_hover = False
+    return figure_of(canvas)
 
 
 def _add_levels(canvas: Canvas, drawn: static.Footprint, height: float) -> None:
+    """Add the rectangles as a heatmap with text."""
     levels, ax = drawn.levels, drawn.ax
     assert levels is not None
     canvas.done.add(levels)
@@ -81,18 +82,18 @@ def _add_levels(canvas: Canvas, drawn: static.Footprint, height: float) -> None:
     column = np.rint((starts - starts.min()) / width).astype(np.int64)
     row = np.rint(boxes[:, 0, 1] / height).astype(np.int64)
     lowest, shape = int(row.min()), (int(np.ptp(row)) + 1, int(column.max()) + 1)
-    if shape[0] * shape[1] > _MOST_PLACES:
+    if shape[0] * shape[1] > _MOST_GRID_CELLS:
         raise QueryError(
             "profile",
             got=f"{shape[0]:,} levels by {shape[1]:,} intervals from the first row to the last",
-            expected=f"a grid of at most {_MOST_PLACES:,}",
+            expected=f"a grid of at most {_MOST_GRID_CELLS:,}",
             hint="show a shorter window, or let row_size be larger",
         )
 
     def matrix(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        filled = np.full(shape, np.nan)
-        filled[row - lowest, column] = values
-        return filled
+        grid = np.full(shape, np.nan)
+        grid[row - lowest, column] = values
+        return grid
 
     delta = np.asarray(levels.get_array(), float)
     digits = static.digits_of(np.concatenate([drawn.bought, drawn.sold]))

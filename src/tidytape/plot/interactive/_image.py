@@ -1,4 +1,4 @@
-"""Many marks as one image, with an invisible grid that shows their values on hovering."""
+"""Sends many marks as one image, with an invisible grid that shows their values on hovering."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tidytape.plot.interactive._canvas import Canvas, colour, colour_bars, is_ti
 
 Floats = NDArray[np.float64]
 
-MOST_CELLS = 20_000  # cells of all grids of a figure
-_DPI = 200  # resolution of an image: twice that of the figure, so that one can zoom in
-_COLOURS = 33  # colours of a scale
+MOST_CELLS = 20_000  # cells of all grids of a figure together
+_DPI = 200  # resolution of an image: twice that of the figure, so that users can zoom in
+_COLOURS = 33  # number of colours of a scale
 _DAY = 86_400_000  # [ms]
 
 
@@ -48,7 +48,7 @@ def add_image(canvas: Canvas, ax: Axes, artists: Collection[Artist]) -> None:
 
 
 def _ends(axis: Any) -> tuple[float, float]:
-    """Return the ends of an axis; those of a logarithmic axis as powers of ten."""
+    """Return the ends of an axis; the ends of a logarithmic axis as exponents of ten."""
     low, high = axis.get_view_interval()
     return (
         (float(np.log10(low)), float(np.log10(high)))
@@ -58,12 +58,12 @@ def _ends(axis: Any) -> tuple[float, float]:
 
 
 def _png(ax: Axes, artists: set[Artist]) -> bytes:
-    """Return an image of artists, without anything else, that fills their axes."""
+    """Return an image that shows only these artists, and fills their axes."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     everything = {*ax.get_children(), *(other for other in figure.axes if other is not ax)} - {ax}
     visibility = {artist: artist.get_visible() for artist in everything}
-    place, is_on = ax.get_position(), ax.axison
+    position, has_axis = ax.get_position(), ax.axison
     for artist in everything:
         artist.set_visible(artist in artists)
     ax.set_position((0, 0, 1, 1))
@@ -78,8 +78,8 @@ def _png(ax: Axes, artists: set[Artist]) -> bytes:
         metadata={"Software": None},
         pil_kwargs={"optimize": True},
     )
-    ax.set_position(place)
-    if is_on:
+    ax.set_position(position)
+    if has_axis:
         ax.set_axis_on()
     for artist, was_visible in visibility.items():
         artist.set_visible(was_visible)
@@ -89,47 +89,58 @@ def _png(ax: Axes, artists: set[Artist]) -> bytes:
 def add_grid(canvas: Canvas, mappable: AxesImage | QuadMesh, *, most: int = MOST_CELLS) -> None:
     """Add an invisible grid that shows the value below the mouse.
 
-    If there are more cells than ``most``, several cells of an image become one, with the largest of their amounts; of a
-    mesh, which is smooth, every second, every third and so on is sent.
+    If there are more cells than ``most``, neighbouring cells of an image are merged to one with the largest of their
+    amounts. A mesh is smooth, so of its neighbouring cells only the middle one is sent.
     """
     ax, bar = mappable.axes, mappable.colorbar
     assert isinstance(ax, Axes)
     is_image = isinstance(mappable, AxesImage)
     x, y, values = _grid(mappable)
-    high, wide = _merge_factors(values.shape, most, step=1 if is_image else 2)
+    rows_per_cell, columns_per_cell = _merge_factors(values.shape, most, step=1 if is_image else 2)
     (rows, columns), name = values.shape, split_label(bar.ax.get_ylabel())[0] if bar else ""
     values = (
-        largest(values, high, wide) if is_image else values[_middles(rows, high)][:, _middles(columns, wide)]
+        largest(values, rows_per_cell, columns_per_cell)
+        if is_image
+        else values[_middles(rows, rows_per_cell)][:, _middles(columns, columns_per_cell)]
     )
-    several = f", largest of {high} × {wide}" if is_image and high * wide > 1 else ""
+    merge_note = (
+        f", largest of {rows_per_cell} × {columns_per_cell}"
+        if is_image and rows_per_cell * columns_per_cell > 1
+        else ""
+    )
     unit = split_label(bar.ax.get_ylabel())[1] if bar else ""
     canvas.add(
         ax,
         type="heatmap",
-        **_columns(canvas, ax, x, wide, is_even=is_image),
-        y=y[[*range(0, rows, high), rows]],
+        **_columns(canvas, ax, x, columns_per_cell, is_even=is_image),
+        y=y[[*range(0, rows, rows_per_cell), rows]],
         z=values.astype(np.float32),
         opacity=0,
         showscale=False,
         hoverongaps=False,
         name=name,
         hovertemplate=f"{canvas.position_text(ax, 'x')}<br>{canvas.position_text(ax, 'y')}"
-        f"<br>{name}{several}: %{{z:,.5~r}} {unit}<extra></extra>",
+        f"<br>{name}{merge_note}: %{{z:,.5~r}} {unit}<extra></extra>",
     )
 
 
-def _columns(canvas: Canvas, ax: Axes, borders: Floats, wide: int, *, is_even: bool) -> dict[str, Any]:
-    """Return the borders of columns; for equal intervals their starts, which hovering shows, and their length."""
+def _columns(
+    canvas: Canvas, ax: Axes, borders: Floats, columns_per_cell: int, *, is_even: bool
+) -> dict[str, Any]:
+    """Return where the columns are: their borders or, if they are equal intervals, their starts and length.
+
+    Hovering shows the start of an interval.
+    """
     columns = borders.size - 1
     if not (is_even and is_time(ax.xaxis)):
-        return {"x": canvas.positions(ax, borders[[*range(0, columns, wide), columns]])}
-    width = np.rint((borders[-1] - borders[0]) / columns * _DAY) * wide
-    starts = canvas.positions(ax, borders[:-1:wide])
+        return {"x": canvas.positions(ax, borders[[*range(0, columns, columns_per_cell), columns]])}
+    width = np.rint((borders[-1] - borders[0]) / columns * _DAY) * columns_per_cell
+    starts = canvas.positions(ax, borders[:-1:columns_per_cell])
     return {"x": starts, "xperiod": float(width), "xperiodalignment": "middle"}
 
 
 def _middles(number: int, step: int) -> NDArray[np.int64]:
-    """Return the middle of every ``step`` cells."""
+    """Return the index of the middle cell of every ``step`` cells."""
     return np.minimum(np.arange(0, number, step) + step // 2, number - 1)
 
 
@@ -145,20 +156,23 @@ def _grid(mappable: AxesImage | QuadMesh) -> tuple[Floats, Floats, Floats]:
 
 
 def _merge_factors(shape: tuple[int, ...], most: int, *, step: int) -> tuple[int, int]:
-    """Return how many rows and columns to merge: 1, 1 + ``step`` and so on, until at most ``most`` cells are left."""
+    """Return how many rows and columns to merge to one cell, so that at most ``most`` cells are left.
+
+    Both are 1, 1 + ``step``, 1 + 2 ``step`` and so on: with a step of 2 they are odd, and there is a middle cell.
+    """
     rows, columns = shape
-    high = wide = 1
-    while -(-rows // high) * -(-columns // wide) > most:
+    rows_per_cell = columns_per_cell = 1
+    while -(-rows // rows_per_cell) * -(-columns // columns_per_cell) > most:
         # Merge along the axis with more cells, so that both stay fine enough to point at.
-        if rows / high * 3 > columns / wide:
-            high += step
+        if rows / rows_per_cell * 3 > columns / columns_per_cell:
+            rows_per_cell += step
         else:
-            wide += step
-    return high, wide
+            columns_per_cell += step
+    return rows_per_cell, columns_per_cell
 
 
-def largest(values: Floats, high: int, wide: int) -> Floats:
-    """Return the largest value of every ``high`` rows and ``wide`` columns; NaN if all values are NaN.
+def largest(values: Floats, rows_per_cell: int, columns_per_cell: int) -> Floats:
+    """Return the largest value of every ``rows_per_cell`` rows and ``columns_per_cell`` columns; NaN if all are NaN.
 
     Examples
     --------
@@ -166,8 +180,8 @@ def largest(values: Floats, high: int, wide: int) -> Floats:
     [[4.0, 3.0]]
     """
     rows, columns = values.shape
-    upward = np.fmax.reduceat(values, np.arange(0, rows, high), axis=0)
-    return np.asarray(np.fmax.reduceat(upward, np.arange(0, columns, wide), axis=1))
+    upward = np.fmax.reduceat(values, np.arange(0, rows, rows_per_cell), axis=0)
+    return np.asarray(np.fmax.reduceat(upward, np.arange(0, columns, columns_per_cell), axis=1))
 
 
 def add_colour_bars(canvas: Canvas, ax: Axes) -> None:

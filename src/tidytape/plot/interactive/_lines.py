@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _cross, _funding, _volatility
-from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._artists import figure_of
 from tidytape.plot.interactive._canvas import Canvas
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def funding(
         frame, open_interest=open_interest, funding_interval=funding_interval, ax=canvas.ax, timezone=timezone
     )
     for label, line in drawn.predicted.items():
-        canvas.labels[line].name = f"{label}, predicted".removeprefix(", ")
-    return finished(canvas)
+        canvas.entries[line].name = f"{label}, predicted".removeprefix(", ")
+    return figure_of(canvas)
 
 
 def premium(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
@@ -62,7 +62,7 @@ def premium(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool =
     """
     canvas = Canvas("premium", timezone, dark=dark)
     _cross.premium(frame, ax=canvas.ax, timezone=timezone)
-    return finished(canvas)
+    return figure_of(canvas)
 
 
 def volatility(
@@ -85,11 +85,11 @@ def volatility(
     Returns
     -------
     plotly.graph_objects.Figure
-        One line per tenor. [%]
+        One line per tenor, and one of the realised volatility. [%]
     """
     canvas = Canvas("volatility", timezone, dark=dark)
     _volatility.volatility(frame, realized=realized, ax=canvas.ax, timezone=timezone)
-    return finished(canvas)
+    return figure_of(canvas)
 
 
 def skew(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
@@ -107,4 +107,4 @@ def skew(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = Fa
     """
     canvas = Canvas("skew", timezone, dark=dark)
     _volatility.skew(frame, ax=canvas.ax, timezone=timezone)
-    return finished(canvas)
+    return figure_of(canvas)

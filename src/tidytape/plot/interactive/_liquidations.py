@@ -10,7 +10,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _liquidations as static
-from tidytape.plot.interactive._artists import add_filled, add_line, finished
+from tidytape.plot.interactive._artists import add_filled, add_line, figure_of
 from tidytape.plot.interactive._canvas import Canvas
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def liquidations(
 ) -> Figure:
     """Return the liquidated volume of each interval, as `tidytape.plot.liquidations` draws it.
 
-    Feeds of liquidations are sampled by most exchanges, so volumes are lower bounds.
+    Most exchanges publish only a sample of their liquidations, so volumes are lower bounds.
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ def liquidations(
     drawn = static.liquidations(frame, candles=candles, ax=canvas.ax, quote=quote, timezone=timezone)
     for steps in (drawn.longs, drawn.shorts):
         if steps is not None:
-            add_filled(canvas, steps, signed=False)
+            add_filled(canvas, steps, is_signed=False)
     if drawn.price_ax is not None and drawn.price is not None:
         canvas.add_twin(drawn.price_ax, canvas.ax)
         middles = np.asarray(drawn.price.get_xdata(), float)
         add_line(canvas, drawn.price, width=float(np.diff(middles).min(initial=1.0)))
-    canvas.fix_ticks(canvas.ax)
-    return finished(canvas)
+    canvas.fix_ticks(canvas.ax)  # they show shorts, which are below zero, without a sign
+    return figure_of(canvas)
 
 
 def liquidation_heatmap(
@@ -70,7 +70,7 @@ def liquidation_heatmap(
 ) -> Figure:
     """Return the liquidated volume by time and price, as `tidytape.plot.liquidation_heatmap` draws it.
 
-    Feeds of liquidations are sampled by most exchanges, so volumes are lower bounds.
+    Most exchanges publish only a sample of their liquidations, so volumes are lower bounds.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ def liquidation_heatmap(
     Returns
     -------
     plotly.graph_objects.Figure
-        The volumes are one image. Hovering says them; of more than 20,000 cells the largest of neighbours.
+        The volumes are one image. Hovering shows a volume; if there are more than 20,000 cells, the largest volume of
+        neighbouring cells.
     """
     canvas = Canvas("liquidation_heatmap", timezone, dark=dark, height=5.6)
     static.liquidation_heatmap(
@@ -94,4 +95,4 @@ def liquidation_heatmap(
         ax=canvas.ax,
         timezone=timezone,
     )
-    return finished(canvas)
+    return figure_of(canvas)

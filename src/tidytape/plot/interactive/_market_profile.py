@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _market_profile as static
 from tidytape.plot._profile import Rules
-from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._artists import figure_of
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._image import add_image
 from tidytape.plot.interactive._times import milliseconds
@@ -45,7 +45,7 @@ def market_profile(
     Returns
     -------
     plotly.graph_objects.Figure
-        Blocks or letters are one image. Hovering over a row says how many time blocks touched it, and which.
+        Blocks or letters are one image. Hovering over a row shows how many time blocks touched it, and their letters.
     """
     canvas = Canvas("market_profile", timezone, dark=dark, height=6.4)
     profile = static.sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
@@ -58,17 +58,19 @@ def market_profile(
             if areas.get_paths():
                 canvas.add_key(drawn.ax, areas, areas.get_facecolor()[0])
         _add_rows(canvas, profile)
-    return finished(canvas)
+    return figure_of(canvas)
 
 
 def _add_rows(canvas: Canvas, profile: static.Sessions) -> None:
-    """Add an invisible bar per row, which shows on hovering the time blocks that touched it."""
+    """Add an invisible bar per row; hovering over it shows the time blocks that touched the row."""
     unit = static.unit_of(profile)
     starts, rows, letters = [], [], []
     for session in profile.sessions:
         starts += [session.start + static.LEFT * (session.end - session.start)] * len(session.touches)
         rows += [*session.touches]
-        letters += ["".join(static.letter_of(block) for block in ids) for ids in session.touches.values()]
+        letters += [
+            "".join(static.letter_of(block) for block in blocks) for blocks in session.touches.values()
+        ]
     price, _ = canvas.measure(canvas.ax, "y")
     number = np.array([len(text) for text in letters])
     canvas.add(

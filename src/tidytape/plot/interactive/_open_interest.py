@@ -1,4 +1,4 @@
-"""Open interest over time, and with the price which positions were opened or closed."""
+"""Open interest over time; with candles also which positions were opened or closed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _open_interest as static
-from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._artists import figure_of
 from tidytape.plot.interactive._candles import add_candles
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
@@ -29,7 +29,7 @@ def open_interest(
     timezone: str | tzinfo = "UTC",
     dark: bool = False,
 ) -> Figure:
-    """Return open interest, and beside candles which positions were opened or closed.
+    """Return open interest, and with candles also which positions were opened or closed.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def open_interest(
     Returns
     -------
     plotly.graph_objects.Figure
-        One panel, or three with candles. Of more than 5,000 candles, they and the open interest are shown in the next
-        coarser interval that fits, and the title says so.
+        One panel, or three with candles. If there are more than 5,000 candles, the candles and the open interest have
+        the finest interval that fits; the title then says so.
     """
     if candles is None:
         canvas = Canvas("open_interest", timezone, dark=dark)
@@ -62,7 +62,7 @@ def open_interest(
             timezone=timezone,
         )
         for steps in drawn.changes.values():
-            canvas.labels[steps].hover_name = str(steps.get_label()).partition(":")[0]
+            canvas.entries[steps].hover_name = str(steps.get_label()).partition(":")[0]
         if drawn.candles is not None:
             add_candles(canvas, drawn.candles)
-    return finished(canvas)
+    return figure_of(canvas)

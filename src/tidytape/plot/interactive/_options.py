@@ -9,7 +9,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _smile, _surface, _term_structure
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._artists import figure_of
 from tidytape.plot.interactive._canvas import Canvas, Entry
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def smile(
     Returns
     -------
     plotly.graph_objects.Figure
-        Quotes as dots, from bid to ask as lines, and curves; a click on an expiry of the legend hides all of it.
+        Quotes as dots, the range from bid to ask as lines, and curves. A click on an expiry in the legend hides all
+        marks of that expiry.
     """
     canvas = Canvas("smile", timezone, dark=dark, height=5.4)
     drawn = _smile.smile(chain, curves=curves, x=x, ax=canvas.ax, timezone=timezone)
@@ -49,10 +50,10 @@ def smile(
         for artist, name in parts:
             if artist is None:
                 continue
-            canvas.labels[artist].group = f"{expiry:%Y-%m-%d %H:%M}"
+            canvas.entries[artist].group = f"{expiry:%Y-%m-%d %H:%M}"
             if not canvas.is_listed(artist):
-                canvas.labels[artist].name, canvas.labels[artist].is_listed = date + name, False
-    return finished(canvas)
+                canvas.entries[artist].name, canvas.entries[artist].is_listed = date + name, False
+    return figure_of(canvas)
 
 
 def surface(
@@ -75,11 +76,12 @@ def surface(
     Returns
     -------
     plotly.graph_objects.Figure
-        The surface is one image. Hovering says the volatility; of more than 20,000 cells the largest of neighbours.
+        The surface is one image. Hovering shows the volatility; if there are more than 20,000 cells, that of some
+        cells.
     """
     canvas = Canvas("surface", timezone, dark=dark, height=5.4)
     _surface.surface(frame, y=y, ax=canvas.ax, timezone=timezone)
-    return finished(canvas)
+    return figure_of(canvas)
 
 
 def term_structure(
@@ -110,5 +112,5 @@ def term_structure(
     zone, zone_name = style.zone(timezone)
     for (symbol, time), line in drawn.lines.items():
         text = f"{symbol} {time.astimezone(zone):%Y-%m-%d %H:%M} {zone_name}".strip()
-        canvas.labels[line] = Entry(text, is_listed=canvas.is_listed(line))
-    return finished(canvas)
+        canvas.entries[line] = Entry(text, is_listed=canvas.is_listed(line))
+    return figure_of(canvas)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _order_flow as static
-from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._artists import figure_of
 from tidytape.plot.interactive._candles import add_candles
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
@@ -42,8 +42,8 @@ def order_flow(
     Returns
     -------
     plotly.graph_objects.Figure
-        Three panels that zoom together. Of more than 5,000 candles those of the next coarser interval that fits are
-        shown, with the delta of that interval, and the title says so.
+        Three panels that zoom together. If there are more than 5,000 candles, candles and delta have the finest
+        interval that fits; the title then says so.
     """
     canvas = Canvas("order_flow", timezone, dark=dark, height=7.0)
     axes = static.FlowPanels(*canvas.stack(*static.HEIGHTS))
@@ -53,4 +53,4 @@ def order_flow(
         timezone=timezone,
     )  # fmt: skip
     add_candles(canvas, drawn.candles)
-    return finished(canvas)
+    return figure_of(canvas)

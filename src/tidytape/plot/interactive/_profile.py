@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _panels as panels
 from tidytape.plot import _profile as static
-from tidytape.plot.interactive._artists import add_filled, finished
+from tidytape.plot.interactive._artists import add_filled, figure_of
 from tidytape.plot.interactive._candles import add_candles
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
@@ -18,11 +18,8 @@ from tidytape.plot.interactive._coarser import coarse_interval, coarser
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_WIDE, _HIGH, _GAP = (
-    0.79,
-    0.74,
-    0.015,
-)  # width and height of the candles, gap between panels: shares of the figure
+# Width and height of the candles, and gap between panels, as shares of the figure.
+_WIDTH, _HEIGHT, _GAP = 0.79, 0.74, 0.015
 
 
 def volume_profile(
@@ -54,7 +51,7 @@ def volume_profile(
     static.volume_profile(
         profile, ax=canvas.ax, share=share, rule=rule, tie=tie, stop=stop, row_size=row_size, quote=quote
     )
-    return finished(canvas)
+    return figure_of(canvas)
 
 
 def candles_with_profile(
@@ -85,25 +82,25 @@ def candles_with_profile(
     Returns
     -------
     plotly.graph_objects.Figure
-        Panels that zoom together. Of more than 5,000 candles those of the next coarser interval that fits are shown,
-        and the title says so.
+        Panels that zoom together. If there are more than 5,000 candles, they have the finest interval that fits; the
+        title then says so.
     """
     canvas = Canvas("candles_with_profile", timezone, dark=dark, height=6.4)
     axes = panels.panels(canvas.hidden)
-    right, bottom = (_WIDE + _GAP, 1.0), (0.0, 1 - _HIGH - 2 * _GAP)
-    canvas.add_axes(axes.price, (0.0, _WIDE), (1 - _HIGH, 1.0))
-    canvas.add_axes(axes.profile, right, (1 - _HIGH, 1.0))
-    canvas.add_axes(axes.volume, (0.0, _WIDE), bottom)
+    candle_range, profile_range = (0.0, _WIDTH), (_WIDTH + _GAP, 1.0)
+    canvas.add_axes(axes.price, candle_range, (1 - _HEIGHT, 1.0))
+    canvas.add_axes(axes.profile, profile_range, (1 - _HEIGHT, 1.0))
+    canvas.add_axes(axes.volume, candle_range, (0.0, 1 - _HEIGHT - 2 * _GAP))
     interval = coarse_interval(canvas, candles, "candles")
     drawn = panels.candles_with_profile(
         coarser(candles, "candles", interval), profile, axes=axes, share=share, rule=rule, tie=tie, stop=stop,
         row_size=row_size, quote=quote, timezone=timezone,
     )  # fmt: skip
     add_candles(canvas, drawn.candles)
-    add_filled(canvas, drawn.volume.steps, zeros=True)
-    # The legend lists the artists of the profile, not their copies beside the candles.
+    add_filled(canvas, drawn.volume.steps, with_zeros=True)
+    # The legend lists the lines of the profile, but not the same lines across the candles.
     for artist in (*axes.price.lines, *axes.price.patches):
-        canvas.labels[artist].is_listed = False
+        canvas.entries[artist].is_listed = False
     name, unit = canvas.measure(axes.profile, "x")
     title = {"text": f"{name}<br>[{unit}]" if unit else name, "font": {"size": 11}}
-    return finished(canvas).update_layout(xaxis2={"title": title, "nticks": 4, "tickangle": 0})
+    return figure_of(canvas).update_layout(xaxis2={"title": title, "nticks": 4, "tickangle": 0})

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import html
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrame
 
+from tidytape.errors import html_text
 from tidytape.plot import _cross as static
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import add, finished
+from tidytape.plot.interactive._artists import add, figure_of
 from tidytape.plot.interactive._canvas import Canvas, colour
 from tidytape.plot.interactive._image import add_image
 from tidytape.plot.interactive._thin import MOST_POINTS, points_to_send
@@ -29,7 +29,7 @@ def market_share(
     timezone: str | tzinfo = "UTC",
     dark: bool = False,
 ) -> Figure:
-    """Return the share of each market in the sum of all, stacked, as `tidytape.plot.market_share` draws them.
+    """Return the share of each market in the sum of all markets, as `tidytape.plot.market_share` draws them.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def market_share(
     for label, high in drawn.tops.items():
         area = drawn.areas[label]
         rows = points_to_send(drawn.times, high, MOST_POINTS // len(drawn.tops))
-        # Areas are sent as they are, or as an image if they have many points; a line on top of each shows its share.
+        # The line at the top of an area shows its share on hovering. The area itself is sent by `figure_of`, or as an
+        # image if there are many points.
         add(
             canvas,
             area,
@@ -62,11 +63,11 @@ def market_share(
             x=canvas.positions(drawn.ax, drawn.times[rows]),
             y=high[rows] * 100,
             customdata=(high - low)[rows] * 100,
-            hovertemplate=f"{canvas.value_text(drawn.ax, 'y', 'customdata')}<extra>{html.escape(label)}</extra>",
+            hovertemplate=f"{canvas.value_text(drawn.ax, 'y', 'customdata')}<extra>{html_text(label)}</extra>",
             name=canvas.name_of(area),
             **({} if points > MOST_POINTS else {"showlegend": False}),
         )
         if points <= MOST_POINTS:
             canvas.done.discard(area)
         low = high
-    return finished(canvas)
+    return figure_of(canvas)

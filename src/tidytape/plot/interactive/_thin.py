@@ -1,4 +1,4 @@
-"""Fewer points for a line that looks the same."""
+"""Selects points of a line, so that it looks the same with fewer points."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MOST_POINTS = 20_000  # points of all lines of a figure
-_POINTS_OF_A_COLUMN = 4
+MOST_POINTS = 20_000  # points of all lines of a figure together
+_POINTS_PER_COLUMN = 4
 
 
 def points_to_send(x: Floats, y: Floats, most: int) -> NDArray[np.int64]:
-    """Return the positions of the points of a line to send: all, or the extremes of each column of pixels.
+    """Return the indexes of the points of a line to send: of all, or of the extremes in each column of pixels.
 
     Parameters
     ----------
     x, y : ndarray, n points, ``x`` ascending
-        NaN in ``y`` is a gap, and stays one.
+        NaN in ``y`` is a gap, which remains a gap.
     most : int
-        How many points may be sent. If there are more, the range of ``x`` is cut into columns of one width, and each
-        keeps its first point, its lowest, its highest and the first of its gaps.
+        Largest number of points to send. If there are more, the range of ``x`` is cut into columns of equal width, and
+        each column keeps its first point, its lowest, its highest and its first NaN.
     """
     if x.size <= most:
         return np.arange(x.size)
-    number = max(most // _POINTS_OF_A_COLUMN, 1)
+    columns = max(most // _POINTS_PER_COLUMN, 1)
     span = float(x[-1] - x[0]) or 1.0
-    column = np.minimum(((x - x[0]) / span * number).astype(np.int64), number - 1)
+    column = np.minimum(((x - x[0]) / span * columns).astype(np.int64), columns - 1)
     starts = np.flatnonzero(np.diff(column, prepend=-1))
-    chosen = [starts]
+    indexes = [starts]
     for key in (np.where(np.isnan(y), np.inf, y), np.where(np.isnan(y), np.inf, -y), ~np.isnan(y)):
         # Sort within each column by the key; points of equal keys stay in order of time.
         order = np.lexsort((key, column))
-        chosen.append(order[starts])
-    return np.unique(np.concatenate(chosen))
+        indexes.append(order[starts])
+    return np.unique(np.concatenate(indexes))

@@ -1,4 +1,4 @@
-"""Times of a figure as text: a browser would show numbers in the time zone of its machine."""
+"""Writes the times of a figure as text, because a browser would show numbers in the time zone of its machine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _UNITS: tuple[tuple[Literal["m", "s", "ms"], int], ...] = (("m", 60_000), ("s", 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A clock with one offset from UTC: an axis of Plotly knows no time zones.
+    """A clock with one offset from UTC, because an axis of Plotly has no time zone.
 
     Attributes
     ----------
     offset : timedelta
-        Added to UTC. [time]
+        Time that the clock adds to UTC.
     name : str
         Name of the zone, for the label of the axis.
     """
@@ -35,7 +35,7 @@ class Clock:
 
     @classmethod
     def of(cls, timezone: str | tzinfo, first: float, last: float) -> Clock:
-        """Return the clock of a zone at ``first``; its name shows the offset if that differs at ``last``."""
+        """Return a clock with the offset that a zone has at ``first``; if it differs at ``last``, the name says it."""
         zone, name = style.zone(timezone)
         offsets = [
             num2date(date).astimezone(zone).utcoffset() or timedelta(0)  # type: ignore[no-untyped-call]
@@ -49,12 +49,12 @@ class Clock:
 
     def texts(self, dates: Floats) -> list[str | None]:
         """Return dates of matplotlib as ISO text, to the millisecond; None for NaN."""
-        known = np.isfinite(dates)
-        numbers = np.rint(np.where(known, dates, 0.0) * _DAY).astype(np.int64)
+        is_known = np.isfinite(dates)
+        numbers = np.rint(np.where(is_known, dates, 0.0) * _DAY).astype(np.int64)
         numbers += int(self.offset / timedelta(milliseconds=1))
-        unit = next(name for name, size in _UNITS if not (numbers[known] % size).any())
-        written = np.datetime_as_string(numbers.astype("datetime64[ms]"), unit=unit)
-        return [str(text) if is_known else None for text, is_known in zip(written, known, strict=True)]
+        unit = next(name for name, size in _UNITS if not (numbers[is_known] % size).any())
+        texts = np.datetime_as_string(numbers.astype("datetime64[ms]"), unit=unit)
+        return [str(text) if known else None for text, known in zip(texts, is_known, strict=True)]
 
 
 def milliseconds(days: Floats) -> Floats:

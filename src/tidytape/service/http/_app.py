@@ -91,7 +91,7 @@ def create_app(
     buckets = buckets or MemoryBuckets(clock=clock)
 
     def is_valid(key: str) -> bool:
-        return any(known.id == key and not known.is_over(clock() / SECOND) for known in keys.all())
+        return keys.has(key, now=clock() / SECOND)
 
     streams = Streams(engine, Tokens(token_secret), clock=clock, allowed=is_valid)
     metrics = Metrics(keys, buckets, computing, streams)

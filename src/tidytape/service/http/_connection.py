@@ -121,11 +121,18 @@ LISTENING: Mapping[str, Any] = MappingProxyType(
 """Arguments of ``uvicorn.run``."""
 
 
-def require_free(host: str, port: int, *, parameter: str = "port") -> None:
-    """Raise QueryError if the port is not free, before the service starts."""
+def require_free(host: str, port: int, *, parameter: str = "port") -> int:
+    """Return the port if it is free, and a free one for port 0; raise QueryError otherwise.
+
+    Examples
+    --------
+    >>> require_free("127.0.0.1", 0) > 0
+    True
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        socket.create_server(address[:2], family=family).close()
+        with socket.create_server(address[:2], family=family) as server:
+            return int(server.getsockname()[1])
     except OSError as error:
         expected = f"a port that is free on {host}"
         raise QueryError(
