@@ -87,18 +87,21 @@ def test_every_method_explains_a_call_that_does_not_fit(client: Any, name: str) 
     [
         (
             lambda client: client.candles("BINANCE", "BTC", "1h"),
-            r"got a str without a name.*exchange=…, interval=…",
+            "too many positional arguments; write exchange=…, interval=…",
         ),
         (lambda client: client.candles(coin="BTC"), "missing a required argument: 'interval'"),
         (lambda client: client.candels, "did you mean 'candles'"),
         (lambda client: client.candles(intervall="1h"), "did you mean 'interval'"),
-        (lambda client: client.usage(1), "too many positional arguments"),
+        (lambda client: client.usage(1), "too many positional arguments; write no argument"),
         (
             lambda client: client.stream("TRADE", data_type="TRADE"),
             "multiple values for argument 'data_type'",
         ),
         (lambda client: tidytape.PointQuery, "did you mean 'PointsQuery'"),
-        (lambda client: tidytape.Client("http://127.0.0.1:1", "k", "polars"), "without a name"),
+        (
+            lambda client: tidytape.Client("http://127.0.0.1:1", "k", "polars"),
+            "too many positional arguments; write base_url=…",
+        ),
     ],
 )
 def test_other_mistakes(client: Any, call: Callable[[Any], Any], words: str) -> None:

@@ -274,7 +274,7 @@ def test_a_short_recording_gives_a_report_of_its_span_and_shares_as_wide_as_the_
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
     assert candles is not None
     assert candles.interval == "1m"  # of three days it would be longer
-    assert candles.asked[0] == datetime(2026, 7, 10, 9, tzinfo=UTC)
+    assert candles.query_window[0] == datetime(2026, 7, 10, 9, tzinfo=UTC)
     section = overview(answers, "UTC")
     assert section is not None
     shares = next(

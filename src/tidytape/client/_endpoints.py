@@ -38,7 +38,7 @@ from tidytape.client._metadata import Metadata
 from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan, PlanPart, planned
 from tidytape.client._reasons import Reason, in_every_part, warn_of_empty
-from tidytape.client._series import FetchQuery, SeriesMethods
+from tidytape.client._series import FetchQuery, SeriesMethods, refuse_ignored
 from tidytape.client._settings import Backend, Settings, one_of
 from tidytape.client._steps import Call, Flow
 from tidytape.client._streams import StreamMethods
@@ -807,6 +807,7 @@ def query_of(query: Asked) -> FetchQuery:
             "queries)), fetches them under one budget; client.plan(queries) takes them all",
         )
     window = Window.of(query)
+    refuse_ignored(window.query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
     return FetchQuery(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
 

@@ -102,9 +102,9 @@ _WORD = re.compile(r"`(\w+)[`=]")
 def _by_name(pattern: re.Pattern[str], *tables: Iterable[Row]) -> Mapping[str, str]:
     """Return what to write instead of each name that the pattern finds in the first cells."""
     texts: dict[str, str] = {}
-    for theirs, ours in (row for table in tables for row in table):
-        text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", ours).replace("`", "")
-        texts |= dict.fromkeys(pattern.findall(theirs), text)
+    for row in (row for table in tables for row in table):
+        text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", row[1]).replace("`", "")
+        texts |= dict.fromkeys(pattern.findall(row[0]), text)
     return MappingProxyType(texts)
 
 
@@ -147,9 +147,7 @@ def _explained(method: Callable[..., Any], name: str) -> Callable[..., Any]:
         try:
             signature.bind(*arguments, **named)
         except TypeError as error:
-            failure = _call_error(
-                name, [*signature.parameters.values()][1:], arguments[1:], named, str(error)
-            )
+            failure = _call_error(name, signature, named, str(error))
         else:
             try:
                 return method(*arguments, **named)
@@ -160,31 +158,19 @@ def _explained(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
-def _call_error(
-    name: str,
-    parameters: list[inspect.Parameter],
-    arguments: tuple[Any, ...],
-    named: Mapping[str, Any],
-    wrong: str,
-) -> CallError:
-    """Return the error for a call that does not fit the signature; ``wrong`` is what Python says of it."""
-    # The values are not in the error: one of them may be a key.
-    names = [parameter.name for parameter in parameters]
-    named_only = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-    position = len(names) - len(named_only)
-    unknown = next((argument for argument in named if argument not in names), None)
-    if named_only and len(arguments) > position:
-        got = f"a {type(arguments[position]).__name__}"
-        expected = f"names: {name}({', '.join(f'{parameter}=…' for parameter in named_only[:6])}, …)"
-        message = f"{name}() got {got} without a name, expected arguments with {expected}"
-        return CallError(named_only[0], got=got, expected=expected, message=message)
+def _call_error(method: str, signature: inspect.Signature, named: Mapping[str, Any], wrong: str) -> CallError:
+    """Return the error for a call that does not fit the signature; ``wrong`` is what Python says of it.
+
+    The values are not in the error, because one of them may be a key.
+    """
+    parameters = [parameter for parameter in signature.parameters if parameter != "self"]
+    unknown = next((name for name in named if name not in parameters), None)
     if unknown is not None:
-        got, instead = f"a {type(named[unknown]).__name__}", _PARAMETERS.get(unknown)
-        hint = (
-            f"write {instead}" if instead else did_you_mean(unknown, names) or f"it takes {', '.join(names)}"
-        )
-        message = f"{name}() got an unexpected keyword argument {unknown!r}; {hint}"
-        return CallError(unknown, got=got, expected="no such argument", hint=hint, message=message)
-    required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-    absent = next((parameter for parameter in required if parameter not in named), name)
-    return CallError(absent, got=None, expected="a value", message=f"{name}(): {wrong}")
+        instead = _PARAMETERS.get(unknown)
+        known = f"it takes {', '.join(parameters)}"
+        hint = f"write {instead}" if instead else did_you_mean(unknown, parameters) or known
+        message = f"{method}() got an unexpected keyword argument {unknown!r}; {hint}"
+        return CallError(unknown, got="a value", expected="no such argument", hint=hint, message=message)
+    expected = ", ".join(f"{name}=…" for name in parameters[:6]) or "no argument"
+    absent = next((name for name in parameters if f"argument: {name!r}" in wrong), method)
+    return CallError(absent, got=None, expected=expected, message=f"{method}(): {wrong}; write {expected}")

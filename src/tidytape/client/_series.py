@@ -19,6 +19,7 @@ from tidytape.client._window import Times
 from tidytape.errors import IncompleteDataError, QueryError, counted
 from tidytape.frames._sources import CLIENT_CALLS
 from tidytape.query import PointsQuery
+from tidytape.query._points import PointFields
 from tidytape.query._values import Names, TimeLike, many
 from tidytape.schema import TPO_SESSIONS, Schema, schema_of
 
@@ -142,6 +143,17 @@ _TYPES = {call.partition("(")[0]: name for name, call in reversed([*CLIENT_CALLS
 """The data type that each method fetches."""
 
 _REQUIRED = ("interval",)
+
+
+def refuse_ignored(query: PointFields) -> None:
+    """Raise QueryError if the query has a parameter that all its data types ignore."""
+    for name, fact in (("max_depth", "included_depth"), ("funding_interval", "funding_interval")):
+        is_taken = len(query.data_types) < len(query.type) or any(
+            getattr(kind, fact) for kind in query.data_types
+        )
+        if getattr(query, name) is not None and not is_taken:
+            expected = f"no value; {' and '.join(query.type)} would ignore it"
+            raise QueryError(name, got=getattr(query, name), expected=expected, code="UNSUPPORTED")
 
 
 def arguments_of(

@@ -274,8 +274,9 @@ class LakeWriter:
                     last_event = self.lake.extent(table.name, on_exchange, symbol)[1] or 0
                     last_events[symbol] = max(last_event, last_events.get(symbol, 0))
         if not last_events:
-            parameter, got = ("exchange", exchange) if raw_symbol is None else ("raw_symbol", raw_symbol)
-            raise QueryError(parameter, got=got, expected="one of which the lake has events")
+            parameter = "exchange" if raw_symbol is None else "raw_symbol"
+            expected = "one of which the lake has events"
+            raise QueryError(parameter, got=raw_symbol or exchange, expected=expected)
         notes = [Transaction(closing_note(exchange, symbol), last) for symbol, last in last_events.items()]
         self._until_committed(MARKETS.name, lambda delta: _commit.note(delta, notes))
         return sorted(last_events.items())

@@ -41,7 +41,7 @@ class Points:
         The first of the queries.
     entries : tuple of int
         Numbers of the entries on the tape.
-    asked : (datetime, datetime)
+    query_window : (datetime, datetime)
         Start of the first and end of the last window of the queries.
     coin : str
         The coin for pictures of a single coin: the coin of the report if the frame has it, otherwise the coin with the
@@ -51,7 +51,7 @@ class Points:
     frame: pl.DataFrame
     query: PointsQuery
     entries: tuple[int, ...]
-    asked: tuple[datetime, datetime]
+    query_window: tuple[datetime, datetime]
     coin: str
 
     @property

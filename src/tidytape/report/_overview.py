@@ -109,7 +109,7 @@ def _summary(candles: Points) -> pl.DataFrame:
     completeness = quality.completeness(frame, start=first, end=last + candles.length)
     has_change = (pl.col("open") > 0) & (pl.col("close") > 0)
     # A market may be closed at either end of the window, so the time from its first candle to its last is too short.
-    start, end = candles.asked
+    start, end = candles.query_window
     until = (
         (pl.col("timestamp").max() + candles.length).dt.offset_by("1d").dt.offset_by("-1ns").dt.truncate("1d")
     )

@@ -112,7 +112,7 @@ def _window(described_types: pl.DataFrame, start: TimeLike | None, end: TimeLike
     else:
         until = epoch_seconds(end, "end")
     since = until - DAYS * 86_400 if start is None else epoch_seconds(start, "start")
-    first = coverage.filter(type=_CANDLE)["first_timestamp"].min()
+    first = described_types.filter(type=_CANDLE)["first_timestamp"].min()
     if start is None and isinstance(first, datetime) and first.timestamp() < until:
         since = max(since, int(first.timestamp()) // _HOUR * _HOUR)
     if since >= until:
