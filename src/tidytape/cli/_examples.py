@@ -64,6 +64,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "lake info": "--lake lake --shortest-gap 15m --out coverage.png",
         "lake check": "--lake lake --table trades",
         "lake compact": "--lake lake",
+        "lake close": "--lake lake --exchange BINANCE",
         "lake vacuum": "--lake lake --dry-run",
         "cache ls": "--json",
         "cache clear": "--yes",

@@ -156,14 +156,20 @@ def close(
     raw_symbol: Annotated[
         str | None, typer.Option(help="Only this market; for an option chain, its coin.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Say that a recording is over, so that the last interval of its markets is final."""
-    from tidytape.lake import Lake
-    from tidytape.query._values import written_time
-    from tidytape.times import SECOND
+    import polars as pl
 
-    for symbol, last_event in Lake(lake).writer().close_recording(exchange, raw_symbol):
-        typer.echo(f"closed {exchange} {symbol}: its last event is of {written_time(last_event // SECOND)}")
+    from tidytape.lake import Lake
+
+    closed = Lake(lake).writer().close_recording(exchange, raw_symbol)
+    frame = pl.DataFrame(closed, ["raw_symbol", "last_timestamp"], orient="row").select(
+        pl.lit(exchange).alias("exchange"),
+        "raw_symbol",
+        pl.from_epoch("last_timestamp", "ns").dt.replace_time_zone("UTC"),
+    )
+    put_json(frame) if as_json else put(frame, None)
 
 
 @app.command()
