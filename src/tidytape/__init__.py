@@ -102,9 +102,8 @@ else:
         if name in _HOMES:
             value = globals()[name] = getattr(import_module(_HOMES[name]), name)
             return value
-        from tidytape.client._other_clients import unknown_name
-
-        raise unknown_name(sys.modules[__name__], name, __all__)
+        names = import_module("tidytape.client._other_clients")
+        raise names.unknown_name(sys.modules[__name__], name, __all__)
 
     def __dir__():
         return sorted(__all__)

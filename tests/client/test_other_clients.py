@@ -62,7 +62,9 @@ def test_a_method_of_another_client_is_answered_with_ours(client: Any, name: str
 @each_row("name", list(_PARAMETERS))
 def test_a_parameter_of_another_client_is_answered_with_ours(client: Any, name: str) -> None:
     method = tidytape.Client if name in {"url", "key", "retries", "engine"} else client.candles
-    with pytest.raises(CallError, match=f"unexpected keyword argument '{name}'; write ") as caught:
+    with pytest.raises(
+        CallError, match=f"unexpected keyword argument '{name}'; (write|leave it out: )"
+    ) as caught:
         method(**{name: "the-secret"})
     assert caught.value.parameter == name
     assert "the-secret" not in repr(vars(caught.value))  # it may be a key
@@ -97,6 +99,10 @@ def test_every_method_explains_a_call_that_does_not_fit(client: Any, name: str) 
             lambda client: client.stream("TRADE", data_type="TRADE"),
             "multiple values for argument 'data_type'",
         ),
+        (
+            lambda client: client.candles(columns=["close"]),
+            "'columns'; leave it out: select columns of the frame",
+        ),
         (lambda client: tidytape.PointQuery, "did you mean 'PointsQuery'"),
         (
             lambda client: tidytape.Client("http://127.0.0.1:1", "k", "polars"),
@@ -107,6 +113,13 @@ def test_every_method_explains_a_call_that_does_not_fit(client: Any, name: str) 
 def test_other_mistakes(client: Any, call: Callable[[Any], Any], words: str) -> None:
     with pytest.raises((CallError, UnknownNameError), match=words):
         call(client)
+
+
+def test_a_key_in_a_dict_is_in_no_error() -> None:
+    wrong: Any = {"apiKey": "the-secret"}
+    with pytest.raises(tidytape.QueryError, match="base_url: got 'dict', expected the address") as caught:
+        tidytape.Client(wrong)
+    assert "the-secret" not in repr(vars(caught.value))
 
 
 def test_completion_shows_the_methods_and_none_of_other_clients(client: Any) -> None:

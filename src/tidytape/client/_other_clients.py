@@ -67,6 +67,7 @@ DOWNLOADERS: tuple[Row, ...] = (
     ("columns `Open` … `Volume`, per ticker", "columns `open` … `volume`; each market has its own rows"),
     ("the index is the time", 'the time is a column; `frame.set_index("timestamp")`'),
     ("`auto_adjust=True`", "nothing: prices are as they traded"),
+    ("`to_csv(path)`", "`client.to_parquet(query, path)`, or a method of the frame"),
 )
 """Calls and parameters of downloaders of data frames, such as yfinance, and what to write instead."""
 
@@ -77,7 +78,7 @@ PARAMETERS: tuple[Row, ...] = (
     ),
     ("`base`, `asset`, `currency`", '`coin="BTC"`'),
     ("`venue`, `exchange_id`, `source`", "`exchange`"),
-    ("`timeframe`, `granularity`, `resolution`, `freq`, `frequency`, `bar`", '`interval="1h"`'),
+    ("`timeframe`, `granularity`, `resolution`, `freq`, `frequency`, `every`, `bar`", '`interval="1h"`'),
     ("`since`, `from_`, `start_date`, `start_time`, `startTime`", "`start`"),
     ("`until`, `to`, `end_date`, `end_time`, `endTime`", "`end`"),
     (
@@ -168,7 +169,8 @@ def _call_error(method: str, signature: inspect.Signature, named: Mapping[str, A
     if unknown is not None:
         instead = _PARAMETERS.get(unknown)
         known = f"it takes {', '.join(parameters)}"
-        hint = f"write {instead}" if instead else did_you_mean(unknown, parameters) or known
+        instead = instead and f"write {instead}".replace("write nothing", "leave it out")
+        hint = instead or did_you_mean(unknown, parameters) or known
         message = f"{method}() got an unexpected keyword argument {unknown!r}; {hint}"
         return CallError(unknown, got="a value", expected="no such argument", hint=hint, message=message)
     expected = ", ".join(f"{name}=…" for name in parameters[:6]) or "no argument"

@@ -263,7 +263,9 @@ def _address(address: str | None) -> str:
     try:
         url = httpx.URL(address)
     except (httpx.InvalidURL, TypeError):
-        raise QueryError("base_url", got=address, expected=expected) from None
+        # A value that is not a text may contain a key.
+        shown_address = address if isinstance(address, str) else type(address).__name__
+        raise QueryError("base_url", got=shown_address, expected=expected) from None
     if url.scheme not in {"http", "https"} or not url.host:
         raise QueryError("base_url", got=address, expected=expected)
     if url.userinfo or url.query or url.fragment:
