@@ -256,7 +256,7 @@ def _count(name: str, value: object) -> int:
     return value
 
 
-def _address(address: str | None) -> str:
+def _address(address: Any) -> str:
     expected = "the address of the service, e.g. 'http://127.0.0.1:8000'"
     if not address:
         raise QueryError("base_url", got=address, expected=expected, hint=f"or set {_BASE_URL}")
