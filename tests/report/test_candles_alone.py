@@ -234,9 +234,7 @@ def test_a_gap_is_no_return_and_a_market_that_closes_has_a_volatility(tmp_path: 
     row = _hours_of(tmp_path, {"OPEN-USD": bars, "SHUT-USD": bars.filter(is_open)})["SHUT-USD"]
     returns = np.log(close[1:] / close[:-1])[is_open[1:] & is_open[:-1]]
     assert returns.size == 4 * 8
-    wanted = (
-        returns.std(ddof=1) * math.sqrt(returns.size / (4 * 24 - 1) * 24 * 365) * 100
-    )  # of a window of four days
+    wanted = returns.std(ddof=1) * math.sqrt(returns.size / 4 * 365) * 100  # of a window of four days
     assert float(row["Volatility % per year"]) == pytest.approx(wanted, abs=0.01)
     usual_move = returns.std(ddof=1) * math.sqrt(returns.size)
     change = math.log(close[is_open][-1] / close[is_open][0])

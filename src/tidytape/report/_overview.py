@@ -113,11 +113,11 @@ def _summary(candles: Points) -> pl.DataFrame:
     until = (
         (pl.col("timestamp").max() + candles.length).dt.offset_by("1d").dt.offset_by("-1ns").dt.truncate("1d")
     )
-    since = pl.col("timestamp").min().dt.truncate("1d")
-    # The first return ends one candle after the start.
-    years = (pl.min_horizontal(until, end) - pl.max_horizontal(since, start) - candles.length) / timedelta(
-        days=365
-    )
+    first_candle = pl.col("timestamp").min()
+    since = pl.max_horizontal(first_candle.dt.truncate("1d"), start)
+    # The window cuts off the return of a candle that begins with it.
+    cut_off = pl.when(first_candle == since).then(pl.lit(candles.length)).otherwise(pl.lit(timedelta()))
+    years = (pl.min_horizontal(until, end) - since - cut_off) / timedelta(days=365)
     return (
         frame.group_by(MARKET, maintain_order=True)
         .agg(
