@@ -217,7 +217,7 @@ class StreamEnd(StrEnum):
 
 
 class NoteCode(StrEnum):
-    """Why the points of a market do not fill the window.
+    """Why the points of a market do not fill the window, or what else an answer says of itself.
 
     Attributes: ``meaning``, ``warns``: whether Python warns the caller, because the market has no points at all in the
     window for another reason than that nothing happened.
@@ -242,6 +242,11 @@ class NoteCode(StrEnum):
     PART = (
         "PART",
         "The points begin after the window does, or end before it, or only longer candles tell of some of it",
+    )
+    IGNORED = "IGNORED", "The data type has no use for some parameters of the query, so they changed nothing"
+    SUMMED = (
+        "SUMMED",
+        "The lake names no exchange for this data type, so the points are sums over several exchanges",
     )
 
 
@@ -768,6 +773,8 @@ NOTE_FIELDS: tuple[Field, ...] = (
         "",
         "Tenors that the market's newest quotes make up, where this one is not among them",
     ),
+    Field("parameters", "parameters", "string[]", "", "Parameters of the query that changed nothing"),
+    Field("exchanges", "exchanges", "string[]", "", "Exchanges that the points are sums over"),
 )
 """Fields of a note beside the series; only ``code`` is always there."""
 

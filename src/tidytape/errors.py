@@ -634,7 +634,7 @@ class IngestError(TidytapeError):
     failures : tuple of (str, TidytapeError)
         If you ingested several files: the path and the error of each file that failed.
     report : IngestReport or None
-        If you ingested several files: the report of the files that are in the lake.
+        If you ingested several files, or followed logs: the report of what is in the lake.
     """
 
     def __init__(

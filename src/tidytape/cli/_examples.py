@@ -63,6 +63,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "keys revoke": "--keys keys.json 1f2e3d4c",
         "lake info": "--lake lake --shortest-gap 15m --out coverage.png",
         "lake check": "--lake lake --table trades",
+        "lake set": "--lake lake --heatmap-exchange DEMO_PERP",
         "lake compact": "--lake lake",
         "lake close": "--lake lake --exchange BINANCE",
         "lake vacuum": "--lake lake --dry-run",

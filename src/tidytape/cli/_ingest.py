@@ -58,6 +58,11 @@ _FOLLOW = {
         1.0,
         typer.Option(help="With --follow: seconds between two commits of one file."),
     ),
+    "most_bad": (
+        int,
+        100,
+        typer.Option(min=0, help="With --follow: broken lines of one file to leave out before it ends."),
+    ),
     "keep": (
         float,
         900.0,
@@ -207,6 +212,7 @@ def _ingest(
     skip_bad: bool,
     follow: bool = False,
     every: float = 1.0,
+    most_bad: int = 100,
     keep: float = 900.0,
     workers: int | None = None,
     **options: Any,
@@ -216,17 +222,17 @@ def _ingest(
     from tidytape.lake.ingest._layouts import by_name
 
     layout_object, market = by_name(layout, options)
-    if follow:
-        follow_options = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
-        report = _follow(files, Lake.create(lake), layout_object, **follow_options)
-        typer.echo(escaped(format_report(report), keep="\n"))
-        return
+    reading: dict[str, Any] = {"market": market, "skip_bad": skip_bad}
     try:
-        report = ingest(
-            files, Lake.create(lake), layout_object, market=market, skip_bad=skip_bad, workers=workers
+        report = (
+            _follow(
+                files, Lake.create(lake), layout_object, **reading, every=every, most_bad=most_bad, keep=keep
+            )
+            if follow
+            else ingest(files, Lake.create(lake), layout_object, **reading, workers=workers)
         )
     except IngestError as error:
-        if error.report is not None:  # other files were ingested before the error
+        if error.report is not None:  # the rest went in
             typer.echo(escaped(format_report(error.report), keep="\n"))
         raise
     typer.echo(escaped(format_report(report), keep="\n"))

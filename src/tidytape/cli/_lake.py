@@ -88,6 +88,8 @@ def info(
     elif out is None:
         rows = coverage if by_table or markets else _per_table(coverage)
         put(rows, None, rest="--json prints all", rows=_MOST_ROWS)
+        if (heartbeats := hygiene.recorders(Lake(lake))).height:
+            put(heartbeats, None, rest="hygiene.recorders(lake) has all", rows=_MOST_ROWS)
 
 
 def _per_table(coverage: pl.DataFrame) -> pl.DataFrame:
@@ -125,6 +127,27 @@ def check(
         typer.echo(escaped(str(report), keep="\n"))
     if not report.sound:
         raise typer.Exit(1)
+
+
+@app.command("set")
+def set_facts(
+    lake: LakeOption,
+    heatmap_exchange: Annotated[
+        str,
+        typer.Option("--heatmap-exchange", help="Exchange of liquidation heatmaps whose query names none."),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Set what a lake says of itself."""
+    from tidytape.lake import Lake
+
+    Lake(lake).writer().name_heatmap_exchange(heatmap_exchange)
+    if as_json:
+        put_json({"heatmap_exchange": heatmap_exchange})
+    else:
+        typer.echo(
+            escaped(f"liquidation heatmaps are of {heatmap_exchange} unless a query names an exchange")
+        )
 
 
 @app.command()

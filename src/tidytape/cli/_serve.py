@@ -87,11 +87,12 @@ def serve(
     from tidytape.cli._supervise import supervised
     from tidytape.errors import LakeError
     from tidytape.lake import Lake
+    from tidytape.lake._object_store import impatient
     from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
     from tidytape.service.answer._engine import Engine
     from tidytape.service.answer._inventory import out_of_history
     from tidytape.service.http._connection import LISTENING, require_free
-    from tidytape.service.stream import token_secret as read_secret
+    from tidytape.service.stream._tokens import token_secret as read_secret
     from tidytape.service.work._desks import SmallDesks, SmallFirst
 
     # Of options that stand twice, the last counts. A port that was 0 stays the same when the service starts again.
@@ -103,7 +104,8 @@ def serve(
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     in_force = known.all()  # a service without a readable file of keys must not start
-    opened = Lake(lake)
+    # A caller is told within seconds that an object store does not answer.
+    opened = Lake(lake, storage_options=impatient(None) if "://" in lake else None)
     faulthandler.enable()  # a crash of a library says where each thread was
     lines = logging.StreamHandler(sys.stdout)
     lines.setFormatter(logging.Formatter("%(message)s"))

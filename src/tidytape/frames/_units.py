@@ -15,6 +15,7 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
@@ -25,7 +26,7 @@ AMOUNT_UNIT: Final = "amount_unit"
 BLOCK_SIZE: Final = "block_size"
 """Column of the height of a row's level. [quote per coin]"""
 
-_NOUNS: Final = {AMOUNT_UNIT: "amount unit", BLOCK_SIZE: "block size"}
+_NOUNS: Final = {AMOUNT_UNIT: "amount unit per series, COIN or USD", BLOCK_SIZE: "block size per series"}
 
 
 def require_one_unit(
@@ -58,7 +59,8 @@ def require_one_unit(
     if column not in table.names or column in keys:
         return table
     unit = nw.col(column).cast(nw.String)
-    if table.is_eager and len(table.rows.select(unit).unique().collect()) <= 1:
+    units = {*table.rows.select(unit).unique().collect()[column].to_list()} if table.is_eager else None
+    if units is not None and len(units) <= 1 and (column == BLOCK_SIZE or units <= {None, *AmountUnit}):
         return table
     table, mixed_values = _checked(
         table, column, has_one_unit(column, keys), dict.fromkeys([*values, column])
@@ -68,7 +70,7 @@ def require_one_unit(
         raise QueryError(
             parameter,
             got=values_in_series,
-            expected=f"one {_NOUNS[column]} per series",
+            expected=f"one {_NOUNS[column]}",
             hint=f"fetch all with one, or add {column!r} to by",
         )
     return table
@@ -85,9 +87,11 @@ def _checked(
 
 
 def has_one_unit(column: str, keys: Sequence[str]) -> nw.Expr:
-    """Return whether rows of the same keys have one amount unit, or one block size; null counts as a unit."""
+    """Return whether rows of the same keys have one amount unit, COIN or USD, or one block size; null counts as one."""
     value = nw.col(column).cast(nw.String).fill_null("")
-    return within(value.min(), keys) == within(value.max(), keys)
+    least = within(value.min(), keys)
+    has_one = least == within(value.max(), keys)
+    return has_one & least.is_in(["", *AmountUnit]) if column == AMOUNT_UNIT else has_one
 
 
 def require_unit(

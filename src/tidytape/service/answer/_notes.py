@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -56,10 +57,10 @@ def notes_of(
     list of Note
         A market without points has a note that says why. A market with points has a note if its type is dense and the
         points do not reach both ends of the window. So has a member of a group that adds nothing, and an exchange of
-        the query without a selected market.
+        the query without a selected market, and so have parameters that the type has no use for.
     """
     data_type = data_type_of(name)
-    notes = absent(query, name, markets)
+    notes = notes_of_query(query, name, markets)
     if len(markets) == 1 and frame.height and not data_type.dense:
         return notes
     columns = ["coin"] if query.group_by or data_type.selection is Selection.TOKEN else _MARKET
@@ -86,6 +87,32 @@ def notes_of(
             )
         notes += [] if note is None else [note]
     return notes
+
+
+_USED: Mapping[str, Callable[[DataType], bool]] = MappingProxyType(
+    {
+        "max_depth": lambda data_type: data_type.included_depth is not None,
+        "funding_interval": lambda data_type: data_type.funding_interval,
+    }
+)
+"""The parameters that a data type may have no use for, and whether it has."""
+
+
+def notes_of_query(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Note]:
+    """Return the notes that need no points: parameters without use, sums over exchanges, and absent markets."""
+    is_used = {field: is_used(data_type_of(name)) for field, is_used in _USED.items()}
+    ignored = tuple(
+        PointsQuery.WIRE[field]
+        for field, used in is_used.items()
+        if not used and getattr(query, field) is not None
+    )
+    notes = [Note(NoteCode.IGNORED, name, parameters=ignored)] if ignored else []
+    notes += [
+        Note(NoteCode.SUMMED, name, coin=market.coin, exchanges=market.exchanges)
+        for market in markets
+        if len(market.exchanges) > 1
+    ]
+    return notes + absent(query, name, markets)
 
 
 def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Note]:

@@ -17,12 +17,12 @@ from tidytape.lake._tables import TABLES
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.answer._plans import PLANS
-from tidytape.service.answer._scan import Market
+from tidytape.service.answer._scan import MARKET, Market
 
 _NAMES = ("exchange", "raw_symbol", "coin")
 
 HEATMAP_VENUE = "VENUEX"
-"""The exchange of the liquidation heatmap if a query names none."""
+"""The exchange of the liquidation heatmap if neither a query nor the lake names one, and the lake has it."""
 
 
 def summaries(name: str, coin: str) -> list[str]:
@@ -173,22 +173,32 @@ def _tokens(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
 
 
 def _coins(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
-    """Return each coin on an exchange as one market, across the exchange's markets with the same quote."""
+    """Return each coin on an exchange as one market, across the exchange's markets with the same quote.
+
+    If neither the query nor the lake names an exchange, a coin is one market across all exchanges.
+    """
     exchanges = sorted({exchange for exchange, _ in lake.markets_in("liquidations")})
     _require(query.exchange, exchanges, "exchange", "INVALID_EXCHANGE", of="liquidations")
-    if not query.exchange and HEATMAP_VENUE not in exchanges and len(exchanges) != 1:
+    if not exchanges:
         raise QueryError(
-            "exchange",
-            got=None,
-            expected="an exchange; liquidations are known of " + (", ".join(exchanges) or "none"),
-            code="INVALID_EXCHANGE",
+            "exchange", got=None, expected="a lake with liquidations; it has none", code="INVALID_EXCHANGE"
         )
-    exchange = HEATMAP_VENUE if HEATMAP_VENUE in exchanges else exchanges[0]
-    markets = lake.markets().filter(pl.col("exchange").is_in(query.exchange or [exchange]))
-    _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL", on=query.exchange or [exchange])
+    named = lake.heatmap_exchange() or HEATMAP_VENUE
+    chosen = query.exchange or ([named] if named in exchanges else exchanges)
+    markets = lake.markets().filter(pl.col("exchange").is_in(chosen))
+    _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL", on=chosen)
     coins = []
     markets_of_coins = markets.filter(pl.col("coin").is_in(query.coin)).sort("exchange", "coin", "raw_symbol")
-    for (exchange, coin), members in markets_of_coins.group_by("exchange", "coin", maintain_order=True):
+    if not query.exchange and len(chosen) > 1:
+        # Prices in quotes that count as USD can be added up, as in groups.
+        currency = pl.when(pl.col("quote_coin").is_in(USD_QUOTES)).then(pl.lit("USD")).otherwise("quote_coin")
+        markets_of_coins = markets_of_coins.join(lake.extents("liquidations"), on=MARKET, how="semi")
+        markets_of_coins = markets_of_coins.with_columns(quote_coin=currency)
+        exchange_of_sum = pl.lit("")
+    else:
+        exchange_of_sum = pl.col("exchange")
+    groups = markets_of_coins.group_by(exchange_of_sum.alias("group"), "coin", maintain_order=True)
+    for (exchange, coin), members in groups:
         # Prices in different quotes cannot be mixed, so take the markets with the most frequent quote.
         quote = (
             members.group_by("quote_coin")
