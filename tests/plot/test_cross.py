@@ -118,6 +118,14 @@ def test_unknown_shares_are_a_gap(ax):
     assert_allclose((end - date2num(START)) * 24, 1)
 
 
+def test_one_time_needs_an_interval_to_have_a_width(ax):
+    shares = cross.market_share(THREE, amount="volume").filter(timestamp=START)
+    drawn = plot.market_share(shares, ax=ax)
+    assert_allclose(np.ptp(drawn.times) * 24, 1)
+    with pytest.raises(QueryError, match="got 'one time and no interval', expected a column interval"):
+        plot.market_share(shares.drop("interval"), ax=ax)
+
+
 def test_no_shares_say_no_data(ax, native):
     empty = native(cross.market_share(THREE, amount="volume").clear())
     drawn = plot.market_share(empty, ax=ax)

@@ -73,11 +73,16 @@ def test_without_a_name_the_liquidations_of_all_exchanges_are_summed(tmp_path: P
 @pytest.mark.slow
 def test_a_lake_may_name_its_exchange(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, "X", "Y")
-    with pytest.raises(QueryError, match=r"exchange: got 'Z', expected an exchange of which the lake has .*: X, Y"):
+    with pytest.raises(
+        QueryError, match=r"exchange: got 'Z', expected an exchange of which the lake has .*: X, Y"
+    ):
         lake.writer().name_heatmap_exchange("Z")
     before = lake.now()
     assert before.heatmap_exchange() is None
-    assert CliRunner().invoke(app, ["lake", "set", "--lake", lake.path, "--heatmap-exchange", "Y"]).exit_code == 0
+    assert (
+        CliRunner().invoke(app, ["lake", "set", "--lake", lake.path, "--heatmap-exchange", "Y"]).exit_code
+        == 0
+    )
     lake.writer().register(pl.DataFrame({"exchange": ["W"], "raw_symbol": ["A"]}))
     assert (Lake(lake.path).heatmap_exchange(), before.heatmap_exchange()) == ("Y", None)
     body = answer(Lake(lake.path), **HEATMAP)

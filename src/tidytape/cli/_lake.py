@@ -173,6 +173,29 @@ def compact(
 
 
 @app.command()
+def close(
+    lake: LakeOption,
+    exchange: Annotated[str, typer.Option(help="Close the recording of this exchange.")],
+    raw_symbol: Annotated[
+        str | None, typer.Option(help="Only this market; for an option chain, its coin.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say that a recording is over, so that the last interval of its markets is final."""
+    import polars as pl
+
+    from tidytape.lake import Lake
+
+    closed = Lake(lake).writer().close_recording(exchange, raw_symbol)
+    frame = pl.DataFrame(closed, ["raw_symbol", "last_timestamp"], orient="row").select(
+        pl.lit(exchange).alias("exchange"),
+        "raw_symbol",
+        pl.from_epoch("last_timestamp", "ns").dt.replace_time_zone("UTC"),
+    )
+    put_json(frame) if as_json else put(frame, None)
+
+
+@app.command()
 def vacuum(
     lake: LakeOption,
     table: Tables = None,

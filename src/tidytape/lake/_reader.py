@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from urllib.parse import quote
 
 import polars as pl
 from deltalake import DeltaTable
 
+from tidytape._forks import refuse_fork
 from tidytape.errors import LakeError, QueryError, did_you_mean
 from tidytape.lake import _delta
 from tidytape.lake._delta import Facts
@@ -51,6 +53,7 @@ class LakeReader(ABC):
     """
 
     def __init__(self, path: str | Path, storage_options: Mapping[str, str] | None) -> None:
+        refuse_fork()
         self.path = _delta.root_of(path)
         self.storage_options = _delta.as_dict(storage_options)
         self._tables: dict[str, _delta.Opened] = {}
@@ -205,6 +208,26 @@ class LakeReader(ABC):
         firsts = [file.first for file in files if file.first is not None]
         lasts = [file.last for file in files if file.last is not None]
         return (min(firsts), max(lasts)) if firsts and lasts else (None, None)
+
+    def closed_at(self, exchange: str, symbol: str) -> int | None:
+        """Return the last event of a market when `LakeWriter.close_recording` closed it; None if nobody closed it.
+
+        Parameters
+        ----------
+        exchange, symbol : str
+            The market, or the exchange and the coin of an option chain.
+
+        Returns
+        -------
+        int or None
+            [ns since the epoch]
+
+        Raises
+        ------
+        LakeError
+            If the registry cannot be opened.
+        """
+        return self.delta(MARKETS.name).transaction_version(closing_note(exchange, symbol))
 
     def extents(self, table: str) -> pl.DataFrame:
         """Return the first and the last timestamp of every market of a table from the table's log.
@@ -442,6 +465,7 @@ class LakeReader(ABC):
 
     def _find(self, table: Table) -> _delta.Opened | None:
         """Return a table in the version that this reader reads; None if the lake is older than the table."""
+        refuse_fork()
         if self.has_table(table.name):
             return self.delta(table.name)
         self._require_lake()  # raise an error for a lake that was removed, instead of returning no events
@@ -507,6 +531,11 @@ def conditions(
 def source_note(name: str) -> str:
     """Return the name of the note that says that a source was added."""
     return f"source:{name}"
+
+
+def closing_note(exchange: str, symbol: str) -> str:
+    """Return the name of the note with the last event of a market whose recording is over. [ns]"""
+    return f"closed:{quote(exchange, safe='')}/{quote(symbol, safe='')}"
 
 
 def log_notes(name: str, end: int, mark: int) -> dict[str, int]:

@@ -14,9 +14,16 @@ from tidytape.lake import _commit, _delta
 from tidytape.lake._batch import Batch
 from tidytape.lake._dedupe import Stored, counted_on, fresh
 from tidytape.lake._predictions import merged as merged_reports
-from tidytape.lake._reader import conditions, definition_of, log_notes, rows_of_registry, source_note
+from tidytape.lake._reader import (
+    closing_note,
+    conditions,
+    definition_of,
+    log_notes,
+    rows_of_registry,
+    source_note,
+)
 from tidytape.lake._symbols import is_storable
-from tidytape.lake._tables import HEATMAP_EXCHANGE, MARKETS, PREDICTION_MARKETS, REGISTRIES, Table
+from tidytape.lake._tables import HEATMAP_EXCHANGE, MARKETS, PREDICTION_MARKETS, REGISTRIES, TABLES, Table
 
 if TYPE_CHECKING:
     from tidytape.lake._lake import Lake
@@ -245,6 +252,59 @@ class LakeWriter:
         if new_reports["slug"].null_count():
             raise IngestError("prediction_markets: null in column 'slug' of a report, which may not be null")
         self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, new_reports), sources)
+
+    def close_recording(self, exchange: str, raw_symbol: str | None = None) -> list[tuple[str, int]]:
+        """Say that the recording of an exchange, or of one of its markets, is over.
+
+        Until then the last interval of a market may still change, because events may follow. After it the interval is
+        final, also if the recording ended in the middle of it. If events of a market follow nevertheless, it counts as
+        open again.
+
+        Parameters
+        ----------
+        exchange : str
+            The exchange.
+        raw_symbol : str, optional
+            Only this market, or the coin of an option chain; by default every market and option chain of the exchange.
+
+        Returns
+        -------
+        list of (str, int)
+            Each symbol that was closed, sorted, and its last event. [ns since the epoch]
+
+        Raises
+        ------
+        QueryError
+            If the lake has no events of the exchange or of the market.
+        LakeError
+            If the lake cannot be read or written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from tidytape.lake import Lake
+        >>> lake = Lake.create(tempfile.mkdtemp())
+        >>> trade = {"exchange": "X", "raw_symbol": "BTCUSDT", "id": "7", "timestamp": 5, "sequence": 7}
+        >>> amounts = {"side": "BUY", "price": 10.0, "amount": 2.0, "quote_amount": 20.0}
+        >>> _ = lake.writer().append("trades", pl.DataFrame([trade | amounts]), source="by hand")
+        >>> lake.writer().close_recording("X"), lake.closed_at("X", "BTCUSDT")
+        ([('BTCUSDT', 5)], 5)
+        """
+        last_events: dict[str, int] = {}
+        for table in TABLES.values():
+            if table in REGISTRIES or len(table.partitions) != 2:
+                continue
+            for on_exchange, symbol in self.lake.markets_in(table.name):
+                if on_exchange == exchange and raw_symbol in (None, symbol):
+                    last_event = self.lake.extent(table.name, on_exchange, symbol)[1] or 0
+                    last_events[symbol] = max(last_event, last_events.get(symbol, 0))
+        if not last_events:
+            parameter = "exchange" if raw_symbol is None else "raw_symbol"
+            expected = "one of which the lake has events"
+            raise QueryError(parameter, got=raw_symbol or exchange, expected=expected)
+        notes = [Transaction(closing_note(exchange, symbol), last) for symbol, last in last_events.items()]
+        self._until_committed(MARKETS.name, lambda delta: _commit.note(delta, notes))
+        return sorted(last_events.items())
 
     def _append_piece(
         self,

@@ -378,7 +378,9 @@ def _tier(name: str, table: Any) -> Tier:
         if field not in _TIER_FIELDS:
             expected, hint = "one of " + ", ".join(_TIER_FIELDS), did_you_mean(field, _TIER_FIELDS)
             raise QueryError("tiers", got=f"{name}.{field}", expected=expected, hint=hint)
-    per_minute = whole_number(table.get("per_minute"), f"{name}.per_minute", low=1, high=MOST_BURST)
+    # Without a burst in the file, twice the budget must fit, and the error must name what the file has.
+    most = MOST_BURST if "burst" in table else MOST_BURST // 2
+    per_minute = whole_number(table.get("per_minute"), f"{name}.per_minute", low=1, high=most)
     days = table.get("history_days")
     return Tier(
         name,

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from tidytape.catalogue import DataType, Interval, NoteCode, Selection, Tenor
-from tidytape.lake import LakeReader
+from tidytape.lake import TABLES, LakeReader
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type as data_type_of
 from tidytape.service.answer._candles import lengths_without_points
@@ -127,7 +127,11 @@ def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Not
     >>> note.code, note.exchange, note.coin
     (<NoteCode.NO_DATA: 'NO_DATA'>, 'Y', 'SOL')
     """
-    if data_type_of(name).selection is not Selection.MARKET or query.category or query.event:
+    if (
+        data_type_of(name).selection not in {Selection.MARKET, Selection.OPTION_SUMMARY}
+        or query.category
+        or query.event
+    ):
         return []
     symbol = ", ".join(query.raw_symbol or query.normalized_symbol) or None
     coin = ", ".join(query.coin) or None
@@ -210,7 +214,11 @@ def _lacking(
     """Return why a market has no points, or adds none to its group; None if the points are complete."""
     events = _events(data_type, scan)
     if events is None:
-        types = tuple(name for name, tables in TABLES_OF_MARKETS.items() if scan.extent(*tables))
+        types = tuple(
+            name
+            for name, plan in PLANS.items()
+            if TABLES[plan.tables[0]].partitions and scan.extent(*plan.tables)
+        )
         return _note(NoteCode.NO_DATA, data_type, scan, types=types)
     if scan.start > now or scan.query.around is not None:
         return _note(NoteCode.NOT_BEGUN, data_type, scan)

@@ -19,6 +19,8 @@ from tidytape.schema import data_type
 from tidytape.service.answer._plans import PLANS
 from tidytape.service.answer._scan import MARKET, Market
 
+_NAMES = ("exchange", "raw_symbol", "coin")
+
 HEATMAP_VENUE = "VENUEX"
 """The exchange of the liquidation heatmap if neither a query nor the lake names one, and the lake has it."""
 
@@ -49,16 +51,22 @@ def selected(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
 
 def _markets(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     markets = lake.markets()
-    _require(query.exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
+    exchanges, chains = {*markets["exchange"]}, []
+    if not exchanges.issuperset(query.exchange):  # an exchange may have options alone
+        chains = [chain for chain in lake.markets_in("option_quotes") if chain[0] in query.exchange]
+    _require(query.exchange, {*exchanges, *(chain[0] for chain in chains)}, "exchange", "INVALID_EXCHANGE")
     markets = _among(markets, "exchange", query.exchange)
     for selector in ("raw_symbol", "normalized_symbol", "coin"):
         if names := getattr(query, selector):
-            _require(names, markets[selector], selector, "INVALID_SYMBOL", on=query.exchange)
+            chains = [chain for chain in chains if chain[1] in names and selector != "raw_symbol"]
+            names_there = [*markets[selector], *(coin for _, coin in chains)]
+            _require(names, names_there, selector, "INVALID_SYMBOL", on=query.exchange)
             markets = _among(markets, selector, names)
+    without_events = [_without_events((exchange, coin), [(exchange, coin)]) for exchange, coin in chains]
     if query.event:
-        markets = of_events(markets, lake.prediction_markets(), query.event)
+        markets, without_events = of_events(markets, lake.prediction_markets(), query.event), []
     if query.category:
-        markets = markets.filter(pl.col("category").is_in(query.category))
+        markets, without_events = markets.filter(pl.col("category").is_in(query.category)), []
     if markets.is_empty() and query.event:
         raise QueryError(
             "event",
@@ -66,14 +74,27 @@ def _markets(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
             expected="an event that one of the selected markets is of",
             code="INVALID_SYMBOL",
         )
-    if markets.is_empty():
+    if markets.is_empty() and not without_events:
         raise QueryError(
             "category",
             got=list(map(str, query.category)),
             expected="a class that one of the selected markets has",
             code="INVALID_SYMBOL",
         )
-    return [_market(row, query) for row in markets.sort("exchange", "raw_symbol").iter_rows(named=True)]
+    rows = markets.sort("exchange", "raw_symbol").iter_rows(named=True)
+    return _with_notes([_market(row, query) for row in rows], without_events, query)
+
+
+def _without_events(market: tuple[str, str], partitions: Sequence[tuple[str, str]]) -> Market:
+    """Return a coin of an exchange that has other types of data, in ``partitions``, so that a note says so."""
+    exchange, coin = market
+    # There is nothing to convert to USD, so the quote needs no rate.
+    return Market(exchange, "", coin, coin, None, None, quote_coin="USD", own_partitions=tuple(partitions))
+
+
+def _with_notes(markets: list[Market], without_events: list[Market], query: PointsQuery) -> list[Market]:
+    """Return markets, and those without events; a group has only members with events, if there are any."""
+    return markets if markets and query.group_by else [*markets, *without_events]
 
 
 def _among(markets: pl.DataFrame, column: str, names: Sequence[str]) -> pl.DataFrame:
@@ -101,13 +122,21 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
 def _options(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     """Return the option chains of coins on exchanges; for a summary, one market per symbol of the data type."""
     chains = lake.markets_in("option_quotes")
-    _require(
-        query.exchange, (exchange for exchange, _ in chains), "exchange", "INVALID_EXCHANGE", of="options"
-    )
+    exchanges = {exchange for exchange, _ in chains}
+    others: dict[tuple[str, str], list[tuple[str, str]]] = {}  # coins of exchanges without options
+    if not query.raw_symbol and not exchanges.issuperset(query.exchange):
+        markets_there = _among(lake.markets(), "exchange", query.exchange)
+        for exchange, symbol, coin in markets_there.select(_NAMES).drop_nulls().iter_rows():
+            if exchange not in exchanges:
+                others.setdefault((exchange, coin), []).append((exchange, symbol))
+    exchanges_there = {*exchanges, *(exchange for exchange, _ in others)}
+    _require(query.exchange, exchanges_there, "exchange", "INVALID_EXCHANGE", of="options")
     chains = [(exchange, coin) for exchange, coin in chains if exchange in query.exchange]
     for selector in ("coin", "normalized_symbol"):  # the normalized symbol of an option chain is its coin
         if coins := getattr(query, selector):
-            _require(coins, (coin for _, coin in chains), selector, "INVALID_SYMBOL", on=query.exchange)
+            others = {market: partitions for market, partitions in others.items() if market[1] in coins}
+            coins_there = (coin for _, coin in (*chains, *others))
+            _require(coins, coins_there, selector, "INVALID_SYMBOL", on=query.exchange)
             chains = [(exchange, coin) for exchange, coin in chains if coin in coins]
     markets = [
         Market(
@@ -122,9 +151,10 @@ def _options(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
         for exchange, coin in chains
         for symbol in summaries(name, coin)
     ]
-    symbols = query.raw_symbol
-    _require(symbols, (market.raw_symbol for market in markets), "raw_symbol", "INVALID_SYMBOL")
-    return [market for market in markets if not symbols or market.raw_symbol in symbols]
+    if symbols := query.raw_symbol:
+        _require(symbols, (market.raw_symbol for market in markets), "raw_symbol", "INVALID_SYMBOL")
+        return [market for market in markets if market.raw_symbol in symbols]
+    return _with_notes(markets, [_without_events(*other) for other in others.items()], query)
 
 
 def _tokens(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:

@@ -22,11 +22,10 @@ from tidytape.lake.rollup._recipes import SKEW
 from tidytape.query import PointsQuery
 from tidytape.query._values import LAST_SECOND
 from tidytape.service.answer._engine import Engine
-from tidytape.service.answer._metadata import description
+from tidytape.service.answer._metadata import known_until
 from tidytape.service.answer._plans import PLANS, is_alone, reads, tables_read
 from tidytape.service.answer._scan import Market, MarketsByType, MarketScan, needs_rates, quote_markets
 from tidytape.times import DAY, SECOND, Span, intersected, union
-from tidytape.wire._tidy import DATA_UNTIL
 
 _QUIET = DAY
 """Intervals end without waiting for a market whose newest event is so much older than that of another market. [ns]"""
@@ -68,7 +67,7 @@ class Moment:
         """
         key = name, market, query.start, query.end
         if key not in self._known:
-            self._known[key] = description(name, MarketScan(self.lake, market, query))[DATA_UNTIL] or 0
+            self._known[key] = known_until(name, MarketScan(self.lake, market, query)) or 0
         return self._known[key]
 
     def known_in_any(self, name: str, query: PointsQuery, market: Market) -> Span:
