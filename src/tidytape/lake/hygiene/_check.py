@@ -213,19 +213,9 @@ def _scopes(lake: LakeReader, table: Table, now: int) -> tuple[list[Finding], li
     scopes = []
     for values, market_files in files_by_market.items():
         partition = dict(zip(partition_columns, values, strict=True))
-        market_conditions = [
-            pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in partition.items()
-        ]
+        conditions = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in partition.items()]
         scopes.append(
-            Scope(
-                lake,
-                table,
-                delta,
-                partition,
-                market_files,
-                rows.filter(pl.lit(True), *market_conditions),
-                now,
-            )
+            Scope(lake, table, delta, partition, market_files, rows.filter(pl.lit(True), *conditions), now)
         )
     return findings, [scope for scope in scopes if scope.files.height] + _without_files(
         lake, table, scopes, now
