@@ -108,7 +108,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_history_and_large_live_steps_of_processes_are_those_of_threads(
     traded: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Estimate, "is_about_small", property(lambda estimate: False))
+    monkeypatch.setattr(Estimate, "is_probably_small", property(lambda estimate: False))
     processes = Processes(traded, workers=1)
 
     async def read() -> None:
