@@ -425,7 +425,7 @@ def test_the_stream_of_a_revoked_key_ends_within_two_seconds(traded: Lake) -> No
     ):
         lines = answer.iter_lines()
         next(lines)
-        keys._keys.clear()
+        keys._by_id.clear()
         began = time.monotonic()
         *_, last = lines
         assert json.loads(last)["end"]["code"] == "INVALID_API_KEY"
