@@ -25,7 +25,9 @@ WITHOUT_FRAME = {"Grid": "is the grid itself", "recommended_block_size": "takes 
 
 def frame(rows: list[tuple[Any, ...]], names: list[str]) -> pl.DataFrame:
     """Rows of (symbol, seconds since the start, …) of exchange A, in no order."""
-    table = pl.DataFrame(rows, schema=["raw_symbol", "seconds", *names], orient="row", infer_schema_length=None)
+    table = pl.DataFrame(
+        rows, schema=["raw_symbol", "seconds", *names], orient="row", infer_schema_length=None
+    )
     return table.select(
         pl.lit("A").alias("exchange"),
         "raw_symbol",
@@ -37,8 +39,16 @@ def frame(rows: list[tuple[Any, ...]], names: list[str]) -> pl.DataFrame:
 _PRICES = [9999.5, 10000.5, 10001.0, 9998.0, 10000.5, 9999.5, 10002.5, 10001.5]
 TRADES = frame(
     [
-        (symbol, 600 * step + 7 * (symbol == "Y"), step, f"{symbol}{step}", ("BUY", "SELL")[step % 3 == 1])
-        + (price, float(step + 1), price * (step + 1))
+        (
+            symbol,
+            600 * step + 7 * (symbol == "Y"),
+            step,
+            f"{symbol}{step}",
+            ("BUY", "SELL")[step % 3 == 1],
+            price,
+            float(step + 1),
+            price * (step + 1),
+        )
         for symbol in "XY"
         for step, price in enumerate(_PRICES)
     ],
@@ -124,8 +134,16 @@ BOOK_MINUTES = aggregate.book_heatmap(BOOK, interval="1m", block_size="0.5", in_
 
 REPORTS = frame(
     [
-        (symbol, 1200 * step, 100.0 + step, 1e6 + 1e4 * step, 10_000.0 + step, 1e-4 * (step + 1))
-        + (1e-4 * (step + 2), (1 + 7 * (symbol == "Y")) * 3_600 * 10**9)
+        (
+            symbol,
+            1200 * step,
+            100.0 + step,
+            1000000.0 + 10000.0 * step,
+            10000.0 + step,
+            0.0001 * (step + 1),
+            0.0001 * (step + 2),
+            (1 + 7 * (symbol == "Y")) * 3600 * 10**9,
+        )
         for symbol in "XY"
         for step in range(5)
     ],
@@ -133,29 +151,68 @@ REPORTS = frame(
 )
 TOKENS = pl.DataFrame(
     [
-        (name, name[:3].upper(), START + timedelta(hours=9 * step), 1e12 * (step + size))
-        + tuple(1e6 * (step + size + part) for part in range(7))
-        + (size, "chain", "0x1")
+        (
+            name,
+            name[:3].upper(),
+            START + timedelta(hours=9 * step),
+            1000000000000.0 * (step + size),
+            *tuple(1000000.0 * (step + size + part) for part in range(7)),
+            size,
+            "chain",
+            "0x1",
+        )
         for size, name in enumerate(("bitcoin", "ethereum"), 1)
         for step in range(4)
     ],
-    schema=["token_name", "coin", "timestamp", "marketcap", "total_value_locked", "fully_diluted_valuation"]
-    + ["total_volume", "circulating_supply", "total_supply", "max_supply", "usd_price", "cg_marketcap_rank"]
-    + ["chain", "contract_address"],
+    schema=[
+        "token_name",
+        "coin",
+        "timestamp",
+        "marketcap",
+        "total_value_locked",
+        "fully_diluted_valuation",
+        "total_volume",
+        "circulating_supply",
+        "total_supply",
+        "max_supply",
+        "usd_price",
+        "cg_marketcap_rank",
+        "chain",
+        "contract_address",
+    ],
     schema_overrides={"timestamp": TIME},
     orient="row",
 ).with_columns(pl.col("usd_price") / 1e3)
 CHAIN = pl.DataFrame(
     [
-        ("A", f"BTC-{days}-{strike}-{kind}", START + timedelta(minutes=40 * step), "BTC", kind, float(strike))
-        + (START + timedelta(days=days, hours=8), 60.0 - step + abs(strike - 10_000) / 500, 10_000.0 + days)
-        + (float(step + days),)
+        (
+            "A",
+            f"BTC-{days}-{strike}-{kind}",
+            START + timedelta(minutes=40 * step),
+            "BTC",
+            kind,
+            float(strike),
+            START + timedelta(days=days, hours=8),
+            60.0 - step + abs(strike - 10000) / 500,
+            10000.0 + days,
+            float(step + days),
+        )
         for step, days, strike, kind in product(
             range(2), (7, 35), range(7_000, 13_001, 1_000), ("CALL", "PUT")
         )
     ],
-    schema=["exchange", "raw_symbol", "timestamp", "coin", "option_type", "strike", "expiry"]
-    + ["implied_volatility", "forward", "open_interest"],
+    schema=[
+        "exchange",
+        "raw_symbol",
+        "timestamp",
+        "coin",
+        "option_type",
+        "strike",
+        "expiry",
+        "implied_volatility",
+        "forward",
+        "open_interest",
+    ],
     schema_overrides={"timestamp": TIME, "expiry": TIME},
     orient="row",
 )
@@ -204,7 +261,9 @@ CASES = [
     ),
     Case(
         "book_of",
-        lambda minutes: aggregate.book_of(minutes, interval="5m", block_size=1, in_progress=_LAST_EVENT, amount="quote"),
+        lambda minutes: aggregate.book_of(
+            minutes, interval="5m", block_size=1, in_progress=_LAST_EVENT, amount="quote"
+        ),
         [BOOK_MINUTES],
         [*BY_TIME, "side", "price"],
         label="in quote",
@@ -263,7 +322,9 @@ CASES = [
     ),
     Case(
         "gapfill",
-        lambda candles: aggregate.gapfill(candles, interval="30m", start="2024-08-08", end="2024-08-08T06:00"),
+        lambda candles: aggregate.gapfill(
+            candles, interval="30m", start="2024-08-08", end="2024-08-08T06:00"
+        ),
         [CANDLES],
         BY_TIME,
     ),
@@ -284,7 +345,9 @@ CASES = [
             ["coin", "timestamp", *more],
             label=data_type,
         )
-        for data_type, (rows, more) in (_PAYLOADS | {"BLOCK_BOOK_SNAPSHOT_AGG": (BLOCKS, ["side", "price"])}).items()
+        for data_type, (rows, more) in (
+            _PAYLOADS | {"BLOCK_BOOK_SNAPSHOT_AGG": (BLOCKS, ["side", "price"])}
+        ).items()
         if data_type != "FUNDING_RATE_AGG"
     ),
     Case(
@@ -333,7 +396,9 @@ CASES = [
         [TRADES],
         BY_LEVEL,
     ),
-    Case("open_interest", lambda reports: aggregate.open_interest(reports, interval="1h"), [REPORTS], BY_TIME),
+    Case(
+        "open_interest", lambda reports: aggregate.open_interest(reports, interval="1h"), [REPORTS], BY_TIME
+    ),
     Case("profile_of", lambda minutes: aggregate.profile_of(minutes, **DAY), [LEVELS], BY_LEVEL),
     Case(
         "profile_of",
@@ -347,7 +412,9 @@ CASES = [
     *(
         Case(
             "resample",
-            lambda points, data_type=data_type: aggregate.resample(points, data_type=data_type, interval="1h"),
+            lambda points, data_type=data_type: aggregate.resample(
+                points, data_type=data_type, interval="1h"
+            ),
             [rows],
             [*BY_TIME, *more],
             label=data_type,
@@ -391,7 +458,9 @@ CASES = [
         [MINUTES, LEVELS],
         BY_LEVEL,
     ),
-    Case("tpo_touches", lambda trades: aggregate.tpo_touches(trades, **DAY), [TRADES], [*BY_LEVEL, "block_id"]),
+    Case(
+        "tpo_touches", lambda trades: aggregate.tpo_touches(trades, **DAY), [TRADES], [*BY_LEVEL, "block_id"]
+    ),
     Case(
         "tpo_touches_of",
         lambda candles, levels: aggregate.tpo_touches_of(candles, levels, **DAY),
