@@ -46,16 +46,18 @@ def brought(frame: pl.DataFrame, engine: str, dtypes: Mapping[str, str] | None =
     return table.astype(whole | dict(dtypes or {}))
 
 
-_START = 1_722_816_000 * 10**6  # 2024-08-05, a Monday, in microseconds
-
-
-def stretched(frame: pl.DataFrame, pace: Fraction) -> pl.DataFrame:
-    """Return the frame with all times so many times as far from a Monday."""
+def stretched(frames: Sequence[pl.DataFrame], pace: Fraction) -> list[pl.DataFrame]:
+    """Return the frames with all times so many times as far from the day of the first."""
     if pace == 1:
-        return frame
+        return list(frames)
+    firsts = [
+        frame.select(cs.datetime().min()).row(0) for frame in frames if frame.select(cs.datetime()).width
+    ]
+    day = min(time for row in firsts for time in row if time is not None).replace(hour=0, minute=0, second=0)
+    start = int(day.timestamp() * 10**6)
     count = cs.datetime().dt.timestamp("us")
-    moved = ((count - _START) * pace.numerator // pace.denominator + _START).cast(pl.Datetime("us", "UTC"))
-    return frame.with_columns(moved)
+    moved = (count - start) * pace.numerator // pace.denominator + start
+    return [frame.with_columns(moved.cast(pl.Datetime("us", "UTC"))) for frame in frames]
 
 
 def as_polars(answered: Any) -> pl.DataFrame:
@@ -95,9 +97,8 @@ def normal(frame: pl.DataFrame, words: Mapping[str, Mapping[str, str]]) -> pl.Da
     for name, canon in words.items():
         if frame.schema.get(name) == pl.String:
             frame = frame.with_columns(pl.col(name).str.to_uppercase().replace(canon))
-    if frame.schema.get("interval") == pl.String:
-        frame = frame.with_columns(pl.col("interval").str.to_lowercase().replace(_LENGTHS))
-    return frame
+    intervals = cs.starts_with("interval") & cs.string()
+    return frame.with_columns(intervals.str.to_lowercase().replace(_LENGTHS))
 
 
 def _alike(got: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:

@@ -22,6 +22,22 @@ from analytics.matrix import cases as analytics_cases
 __all__ = ["ROOMS", "Cell", "Subject", "answer_of", "cells_of", "functions", "subjects"]
 
 ROOMS = ("analytics", "aggregate", "plot")
+_UNREAD = {
+    "pit.asof_join": {"number"},  # joined as they are
+    "quality.audit": {"trade side", "book side"},  # a side that is none is a finding
+    "quality.examples": {"trade side", "book side"},
+}
+"""Kinds of columns that a function gives back, or reports, as they are."""
+_OTHER_LENGTHS = {
+    "aggregate.gapfill": {"twice as long", "thrice as long", "a sixth as long"},  # the call says the length
+    "funding.accrued": {
+        "a sixth as long"
+    },  # no row of ten minutes ends when the call says that it is settled
+    "funding.predicted_error": {"a sixth as long"},
+}
+"""Forms that contradict the arguments of a call."""
+_LABELS = {("cross.total", "price")}
+"""Columns that the argument ``by`` of a call names: whatever they hold, they are labels."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +103,13 @@ def subjects(room: str) -> tuple[Subject, ...]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One form of one column of one call."""
+    """One form of one column of one call; is it the first call of its function that reads such a column?"""
 
     subject: Subject
     place: int
     column: str
     form: Form
+    is_first: bool = True
 
     def __str__(self) -> str:
         number = str(self.place + 1) if len(self.subject.frames) > 1 else ""
@@ -161,10 +178,14 @@ def cells_of(room: str, function: str) -> tuple[Cell, ...]:
                 is_new = (shape, place, name) not in met and (
                     RENAMED not in subject.case.label or name.startswith(RENAMED)
                 )
-                if kind is None or not is_new or not _reads(subject, place, name):
+                if kind is None or kind in _UNREAD.get(function, ()) or (function, name) in _LABELS:
+                    continue
+                if not is_new or not _reads(subject, place, name):
                     continue
                 met.add((shape, place, name))
-                cells += [Cell(subject, place, name, form) for form in FORMS[kind]]
+                forms = [form for form in FORMS[kind] if form.name not in _OTHER_LENGTHS.get(function, ())]
+                is_first = not any(cell.place == place and cell.column == name for cell in cells)
+                cells += [Cell(subject, place, name, form, is_first) for form in forms]
     return tuple(cells)
 
 

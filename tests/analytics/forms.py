@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ __all__ = ["ENGINES", "FORMS", "RENAMED", "Form", "cleaned", "has_amounts", "kin
 
 ENGINES = ("polars", "pandas", "polars lazy", "duckdb")
 
-Verdict = Literal["equal", "refused", "either", "accepted", "unknown unit", "total kept"]
+Verdict = Literal["equal", "refused", "either", "accepted", "unknown unit", "total kept", "others kept"]
 Change = Callable[[pl.Series], pl.Series | None]
 
 
@@ -39,7 +40,8 @@ class Form:
         What the column is, and what this way is called.
     verdict : str
         What the answer must be: that of the clean frame; a refusal; either of them; for an interval accepted; for an
-        amount unit refused or null; for an unknown side one that keeps the total volume.
+        amount unit refused or null; for an unknown side one that keeps the total volume; for an unknown number one
+        that says the same of all other markets, or null.
     fed : callable
         Turns the clean column into the one that is fed; None where the form does not apply.
     clean : callable
@@ -119,6 +121,7 @@ _NUMBER = [
     ),
     Form("number", "NaN in a row", "equal", _where(_is_float, _one(float("nan"))), _one(None)),
     Form("number", "Float64 of pandas", "equal", _where(_is_float, _one(None)), _one(None), pandas="Float64"),
+    Form("number", "null in a row", "others kept", _where(_is_float, _one(None))),
     Form("number", "text", "refused", _text),
     Form("number", "boolean", "refused", lambda column: column > 0),
 ]
@@ -409,6 +412,7 @@ def main() -> None:
             texts = [f"{cells[key]}, {fails[key]}" if cells[key] else "" for key in keys]
             print(f"| {kind} | {form.name} | " + " | ".join(texts) + " |")
     print(f"\n{sum(cells.values())} cells of {len(calls)} functions, of which {len(reasons)} fail")
+    print(f"{time.process_time():.0f} s of a processor", file=sys.stderr)
     if asked.why:
         for line, reason in reasons.items():
             print(f"{line}\n    {reason}")
