@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -15,7 +15,7 @@ import polars as pl
 from aggregate import cases as aggregate_cases
 from analytics import overriding
 from analytics.form_answers import as_polars, difference, normal
-from analytics.forms import FORMS, RENAMED, Form, cleaned, has_amounts, kind_of
+from analytics.forms import ENGINES, FORMS, IN_MEMORY, RENAMED, Form, cleaned, has_amounts, kind_of
 from analytics.matrix import Case
 from analytics.matrix import cases as analytics_cases
 
@@ -103,13 +103,13 @@ def subjects(room: str) -> tuple[Subject, ...]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One form of one column of one call; is it the first call of its function that reads such a column?"""
+    """One form of one column of one call, and the engines on which it is asked."""
 
     subject: Subject
     place: int
     column: str
     form: Form
-    is_first: bool = True
+    engines: tuple[str, ...] = ENGINES
 
     def __str__(self) -> str:
         number = str(self.place + 1) if len(self.subject.frames) > 1 else ""
@@ -184,9 +184,17 @@ def cells_of(room: str, function: str) -> tuple[Cell, ...]:
                     continue
                 met.add((shape, place, name))
                 forms = [form for form in FORMS[kind] if form.name not in _OTHER_LENGTHS.get(function, ())]
-                is_first = not any(cell.place == place and cell.column == name for cell in cells)
-                cells += [Cell(subject, place, name, form, is_first) for form in forms]
+                engines = _engines(place, name, kind, cells)
+                cells += [Cell(subject, place, name, form, engines) for form in forms]
     return tuple(cells)
+
+
+def _engines(place: int, name: str, kind: str, cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Return the engines for a column. Polars meets all; pandas what is no other call's, lazy frames one of a kind."""
+    others = [cell for cell in cells if cell.place == place]
+    if not any(cell.form.kind == kind for cell in others):
+        return ENGINES
+    return IN_MEMORY if not any(cell.column == name for cell in others) else IN_MEMORY[:1]
 
 
 def functions(room: str) -> list[str]:

@@ -16,14 +16,12 @@ import polars as pl
 
 from analytics.form_answers import CANONICAL, brought, difference, normal, other_number, stretched
 from analytics.form_cells import Cell, answer_of, cells_of
-from analytics.forms import ENGINES
-from thorough import often
+from analytics.forms import IN_MEMORY
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["FAILING", "Judge", "failing", "known_failures", "line_of", "write"]
 
 FAILING = Path(__file__).with_name("forms_failing.txt")
-IN_MEMORY = {"polars", "pandas"}
 ERRORS = (TidytapeError, pl.exceptions.PolarsError, duckdb.Error, narwhals.exceptions.NarwhalsError)
 
 _KEEPS_TYPES = {"aggregate.gapfill", "aggregate.to_usd", "aggregate.book_at"}
@@ -170,8 +168,8 @@ def failing(room: str, function: str, engine: str) -> tuple[Counter[tuple[str, s
     """Return the cells of a function on an engine, counted by kind and form, and why those fail that do."""
     judge, counts, reasons = Judge(engine), Counter[tuple[str, str]](), {}
     for cell in cells_of(room, function):
-        if not cell.is_first and engine not in often(("polars", "pandas", "polars lazy"), thoroughly=ENGINES):
-            continue  # it takes five times as long
+        if engine not in cell.engines:
+            continue
         reason = judge.reason(cell)
         if reason is not None:
             counts[cell.form.kind, cell.form.name] += 1

@@ -22,9 +22,10 @@ import polars.selectors as cs
 
 from tidytape.catalogue import Interval
 
-__all__ = ["ENGINES", "FORMS", "RENAMED", "Form", "cleaned", "has_amounts", "kind_of", "lengths"]
+__all__ = ["ENGINES", "FORMS", "IN_MEMORY", "RENAMED", "Form", "cleaned", "has_amounts", "kind_of", "lengths"]
 
-ENGINES = ("polars", "pandas", "polars lazy", "duckdb")
+IN_MEMORY = ("polars", "pandas")
+ENGINES = (*IN_MEMORY, "polars lazy", "duckdb")
 
 Verdict = Literal["equal", "refused", "either", "accepted", "unknown unit", "total kept", "others kept"]
 Change = Callable[[pl.Series], pl.Series | None]
