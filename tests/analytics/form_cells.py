@@ -30,9 +30,7 @@ _UNREAD = {
 """Kinds of columns that a function gives back, or reports, as they are."""
 _OTHER_LENGTHS = {
     "aggregate.gapfill": {"twice as long", "thrice as long", "a sixth as long"},  # the call says the length
-    "funding.accrued": {
-        "a sixth as long"
-    },  # no row of ten minutes ends when the call says that it is settled
+    "funding.accrued": {"a sixth as long"},  # no row of ten minutes ends at a settlement
     "funding.predicted_error": {"a sixth as long"},
 }
 """Forms that contradict the arguments of a call."""
@@ -89,9 +87,7 @@ def subjects(room: str) -> tuple[Subject, ...]:
     if room == "aggregate":
         return tuple(subject_of(f"aggregate.{case.function}", case) for case in aggregate_cases.CASES)
     if room == "plot":
-        plot_cases: Any = import_module(
-            "plot.cases"
-        )  # of matplotlib, and of a market that takes seconds to make
+        plot_cases: Any = import_module("plot.cases")  # whose market takes seconds to make
         return tuple(subject_of(f"plot.{case.function}", case) for case in plot_cases.cases())
     calls: list[Subject] = []
     for namespace, case in analytics_cases():

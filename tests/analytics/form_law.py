@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -194,11 +195,13 @@ def known_failures() -> frozenset[str]:
     return frozenset(lines)
 
 
-def write(lines: Iterable[str]) -> None:
-    """Write the cells that fail, those of a form and an engine in a line."""
+def write(lines: Collection[str], functions: Collection[str], engines: Collection[str]) -> None:
+    """Write the cells of these functions and engines that fail, beside the known ones of others."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for line in lines:
+    for line in known_failures().union(lines):
         start, _, cell = line.rpartition(" | ")
-        groups[start].append(cell)
-    text = "\n".join(f"{start} | {' '.join(sorted(groups[start]))}" for start in sorted(groups))
-    FAILING.write_text(text + "\n", encoding="utf-8")
+        is_judged = re.split(r"[\[(]", cell)[0] in functions and start.rpartition(" | ")[2] in engines
+        if line in lines or not is_judged:
+            groups[start].append(cell)
+    text = "".join(f"{start} | {' '.join(sorted(groups[start]))}\n" for start in sorted(groups))
+    FAILING.write_text(text, encoding="utf-8")

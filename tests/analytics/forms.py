@@ -418,7 +418,7 @@ def main() -> None:
         for line, reason in reasons.items():
             print(f"{line}\n    {reason}")
     if asked.write:
-        write(reasons)
+        write(reasons, [function for _, function in calls], engines)
 
 
 if __name__ == "__main__":
