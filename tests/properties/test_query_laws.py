@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, escaped
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 
 SECONDS = {
@@ -248,7 +248,8 @@ def test_any_parameters_give_a_query_or_a_query_error(kind: Any, data: st.DataOb
         assert kind.from_params(query.to_params()) == query
     else:
         assert error.parameter in {*kind.WIRE.values(), *(name for name, _ in params)}
-        assert str(error).startswith((f"{error.parameter}: got ", f"{error.parameter}: left out"))
+        parameter = escaped(str(error.parameter))
+        assert str(error).startswith((f"{parameter}: got ", f"{parameter}: left out"))
 
 
 @pytest.mark.slow
