@@ -122,7 +122,7 @@ def candle_tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     one_of("spreading", spreading, PRICES)
-    table = OpenTable.of(candles, times=["timestamp"], numbers=_NEEDED)
+    table = OpenTable.of(candles, ["timestamp", *_NEEDED], optional=["side"])
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)

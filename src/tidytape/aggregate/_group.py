@@ -126,12 +126,12 @@ def to_usd(
             code="UNSUPPORTED",
         )
     price_columns = MARKET if is_stock else ("price",)
-    table = OpenTable.of(frame, [*price_columns, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
+    table = OpenTable.of(frame, [*price_columns, "timestamp", *_AMOUNTS[data_type], "timestamp"])
     closes = rate_rows = None
     if prices is not None and is_stock:
-        closes = OpenTable.of(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
+        closes = OpenTable.of(prices, [*MARKET, "close", "timestamp"], parameter="prices").rows
     if rates is not None and quote not in USD_QUOTES:
-        rate_rows = OpenTable.of(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
+        rate_rows = OpenTable.of(rates, ["quote_coin", "usd", "timestamp"], parameter="rates").rows
     return table.closed(in_usd(table.rows, quote, data_type, rate_rows, closes))
 
 
@@ -177,7 +177,6 @@ _GROUPABLE: Final = (
     "VOLUME_PROFILE_AGG",
     "BLOCK_BOOK_SNAPSHOT_AGG",
 )
-_TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _SERIES: Final = ("coin", "interval")
 _COMMON: Final = ("normalized_symbol", "category")
 _ALL, _WEIGHT, _LACKS_WEIGHT, _TOTAL = "__all", "__weight", "__lacks_weight", "__total"
@@ -280,7 +279,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     point_key = [name for name in schema.key if name not in MARKET]
     columns = payload_of(data_type)
     needed = [*MARKET, *point_key, *columns]
-    table = OpenTable.of(points, needed, times=[name for name in needed if name in _TIMES])
+    table = OpenTable.of(points, needed)
     frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
     series_columns, common_columns = (
         [name for name in names if name in table.names] for names in (_SERIES, _COMMON)
@@ -328,9 +327,7 @@ def _weighted(
     """Return the mean of each rate over the members with rate and open interest, and the coverage of ``rate_close``."""
     member = [*MARKET, "timestamp"]
     of_series = [name for name in ("coin",) if name in series_columns]
-    weights = OpenTable.of(
-        weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
-    ).rows.select(
+    weights = OpenTable.of(weights, [*member, *of_series, "close"], parameter="weights").rows.select(
         *(nw.col(name).cast(nw.String()) for name in (*MARKET, *of_series)),
         "timestamp",
         nw.col("close").alias(_WEIGHT),

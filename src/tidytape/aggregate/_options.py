@@ -32,7 +32,7 @@ from tidytape.frames._door import BUCKET
 from tidytape.frames._rows import interpolated, last, next_of, with_next
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import DAY, YEAR, interval_of
+from tidytape.times import DAY, YEAR, frame_interval
 
 CHAIN: Final = ("exchange", "coin", BUCKET)
 """Columns that identify one chain."""
@@ -267,7 +267,7 @@ def chain(quotes: Rows, interval: str) -> Rows:
         The needed columns; the bucket; ``life``, float64, from the chain's last quote to the expiry [ns]; and what
         `measured` adds, with the time from the quote itself to the expiry.
     """
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    bucket = bucket_start(nw.col("timestamp"), frame_interval(interval))
     time, expiry = nw.col("timestamp"), nw.col("expiry")
     is_positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in _MEASURED]
     chains = (
@@ -347,7 +347,7 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     >>> points.select("underlying_price_close", "oi_close").rows()
     [(60000.0, 6.0), (60200.0, 7.0)]
     """
-    bucket = interval_of(interval)
+    bucket = frame_interval(interval)
     start = bucket_start(nw.col("timestamp"), bucket)
     frame = (
         quotes.filter(nw.col("timestamp") < nw.col("expiry"))

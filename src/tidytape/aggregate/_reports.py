@@ -13,13 +13,13 @@ from typing import Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS, Interval
+from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.frames._door import BUCKET, MARKET
 from tidytape.frames._rows import first, last
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.query import _values as values
-from tidytape.times import DAY, MILLISECOND, interval_of
+from tidytape.times import DAY, MILLISECOND, AnyInterval, frame_interval
 
 CARRY: Final = DAY
 """How long a report holds if no other follows. [ns]"""
@@ -50,7 +50,7 @@ def ohlc(column: str, prefix: str = "") -> dict[str, tuple[str, str]]:
 
 def by_bucket(
     frame: Rows,
-    interval: Interval,
+    interval: AnyInterval,
     groups: Sequence[str],
     results: Mapping[str, tuple[str, str]],
 ) -> Rows:
@@ -60,7 +60,7 @@ def by_bucket(
     ----------
     frame : frame, n rows, in any order
         The columns of ``groups``, ``timestamp`` int64 [ns since the epoch], and the reported ones, all of one dtype.
-    interval : Interval
+    interval : AnyInterval
         Length of a bucket.
     groups : sequence of str
         Columns that name the object of a report, such as a market.
@@ -105,14 +105,14 @@ def by_bucket(
     )
 
 
-def latest(frame: Rows, interval: Interval, keys: Sequence[str], value: str) -> Rows:
+def latest(frame: Rows, interval: AnyInterval, keys: Sequence[str], value: str) -> Rows:
     """Return the last report of each key and bucket, at the time of the report.
 
     Parameters
     ----------
     frame : frame, n rows, in any order
         ``keys``, ``timestamp`` int64 [ns since the epoch] and the ``value`` float64, whose nulls are skipped.
-    interval : Interval
+    interval : AnyInterval
         Length of a bucket.
     keys : sequence of str
         Columns that name the object of a report, such as a market.
@@ -260,7 +260,7 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     >>> open_interest(reports, interval="1m").select("open", "high", "low", "close").rows()
     [(80000.0, 81000.0, 79500.5, 81000.0)]
     """
-    return by_bucket(reports.with_columns(number("amount")), interval_of(interval), MARKET, ohlc("amount"))
+    return by_bucket(reports.with_columns(number("amount")), frame_interval(interval), MARKET, ohlc("amount"))
 
 
 _REPORTED = ("amount", "usd_amount", "price")
@@ -321,7 +321,7 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     numbers = reports.with_columns(number(name) for name in _REPORTED)
     return by_bucket(
         numbers,
-        interval_of(interval),
+        frame_interval(interval),
         MARKET,
         ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_"),
     )
@@ -415,5 +415,5 @@ def funding(
         .with_columns(nw.col("rate", "predicted_rate") * nw.col(_INTERVAL))
     )
     return by_bucket(
-        rates, interval_of(interval), MARKET, ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
+        rates, frame_interval(interval), MARKET, ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
     )

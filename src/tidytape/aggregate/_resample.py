@@ -8,7 +8,7 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.catalogue import AMOUNT, DATA_TYPES, Interval
+from tidytape.catalogue import AMOUNT, DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET, OHLC
 from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_coverage
@@ -18,7 +18,7 @@ from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
-from tidytape.times import INTERVALS, SECOND, interval_of
+from tidytape.times import SECOND, FrameInterval, frame_interval
 
 CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
 """The candle types."""
@@ -34,7 +34,7 @@ _RESAMPLABLE = (
 
 
 def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
-    length = interval_of(interval)
+    length = frame_interval(interval)
     if data_type not in _RESAMPLABLE:
         raise QueryError(
             "data_type",
@@ -44,7 +44,7 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
             code="UNSUPPORTED",
         )
     if source is not None:
-        _require_multiple(length, interval_of(source))
+        _require_multiple(length, frame_interval(source))
     more_keys = [name for name in ("side", "price") if name in schema_of(data_type).key]
     return [*payload_of(data_type), "timestamp", *more_keys]
 
@@ -55,10 +55,10 @@ def _check_source(
     """Raise QueryError unless ``interval`` is a multiple of all intervals in the column ``interval`` of the points."""
     if source is None:
         for finer in intervals_of(points):
-            _require_multiple(interval_of(interval), finer)
+            _require_multiple(frame_interval(interval), finer)
 
 
-def _require_multiple(coarser: Interval, finer: Interval) -> None:
+def _require_multiple(coarser: FrameInterval, finer: FrameInterval) -> None:
     """Raise QueryError unless the coarser interval is a multiple of the finer one."""
     if coarser.seconds % finer.seconds:
         raise QueryError(
@@ -69,12 +69,12 @@ def _require_multiple(coarser: Interval, finer: Interval) -> None:
         )
 
 
-def intervals_of(points: OpenTable[Any]) -> list[Interval]:
+def intervals_of(points: OpenTable[Any]) -> list[FrameInterval]:
     """Return the intervals in the column ``interval``; an empty list for lazy points, or without the column."""
     if not points.is_eager or "interval" not in points.names:
         return []
-    names = points.rows.select(nw.col("interval").cast(nw.String)).unique().collect()["interval"].to_list()
-    return [INTERVALS[name] for name in names if name in INTERVALS]
+    words = points.rows.select("interval").drop_nulls().unique().collect()["interval"].to_list()
+    return [*map(frame_interval, words)]
 
 
 @tabular(_needed, check=_check_source)
@@ -137,7 +137,7 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     >>> resample(minutes, data_type="LIQUIDATION_AGG", interval="5m").select("timestamp", "liquidations").rows()
     [(0, 0.3), (300000000000, 4.0)]
     """
-    length, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
+    length, schema, columns = frame_interval(interval), schema_of(data_type), payload_of(data_type)
     frame: Any = points
     series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
     level_columns = ["price"] if "price" in schema.key else []
@@ -252,24 +252,22 @@ def gapfill(
     >>> filled.select("timestamp", "open", "close", "volume", "last_timestamp").rows()
     [(60000000000, 10.0, 10.0, 2.0, 60000000005), (120000000000, 10.0, 10.0, 0.0, None)]
     """
-    length = interval_of(interval)
-    step, offset = length.seconds * SECOND, length.offset * SECOND
+    length = frame_interval(interval)
+    step, offset = length.nanoseconds, length.offset * SECOND
     since, until = _moment("start", start), _moment("end", end)
     if until < since:
         raise QueryError("end", got=end, expected="a time at or after start")
     begin = -(-(since - offset) // step) * step + offset
-    table = OpenTable.of(candles, _NEEDED, times=["timestamp", *_TIMES])
-    if other := next((interval for interval in intervals_of(table) if interval is not length), None):
+    table = OpenTable.of(candles, _NEEDED)
+    if other := next((interval for interval in intervals_of(table) if interval != length), None):
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
     series_columns, units = (
         series_of(frame, "TRADE_AGG"),
         [name for name in table.names if name == AMOUNT_UNIT],
     )
-    frame = frame.with_columns(nw.col(*OHLC, "volume").cast(nw.Float64)).with_columns(
-        nw.col(name).cast(nw.String()) for name in units
-    )
-    close = nw.col("close").cast(nw.Float64)
+    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in units)
+    close = nw.col("close")
     rows = frame.select(*series_columns, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
         last_rows = OpenTable.of(last, [*series_columns, "close"], parameter="last").rows

@@ -178,7 +178,7 @@ def tpo(
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
+    table = OpenTable.of(trades, _NEEDED)
     return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=NEW_TIMES)
 
 
@@ -299,7 +299,7 @@ def tpo_touches(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
+    table = OpenTable.of(trades, _NEEDED)
     return table.closed(_touches(_cut_trades(table, cut), cut))
 
 
@@ -540,8 +540,8 @@ def _opened(
     united: bool,
 ) -> tuple[OpenTable[IntoFrameT], Parts]:
     """Open minute candles and profiles; return the table of the candles, and the parts of market profiles."""
-    table = OpenTable.of(candles, needed_of_candles(), times=_TIMES)
-    levels = OpenTable.of(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
+    table = OpenTable.of(candles, needed_of_candles())
+    levels = OpenTable.of(profile, needed_of_profile(amount=amount), parameter="profile")
     return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
 
 

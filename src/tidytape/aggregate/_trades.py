@@ -14,7 +14,7 @@ from tidytape.frames._grid import Grid
 from tidytape.frames._rows import first, last, order_keys
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import interval_of
+from tidytape.times import frame_interval
 
 
 def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
@@ -88,7 +88,7 @@ def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
 
 
 def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) -> Rows:
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    bucket = bucket_start(nw.col("timestamp"), frame_interval(interval))
     price = nw.col("price")
     keys, order = order_keys(trades, "__order")
     return (
@@ -114,7 +114,7 @@ def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) ->
     )
 
 
-_SIGN = "__sign"
+_SIGN, _UNKNOWN = "__sign", "__unknown"
 
 
 @tabular([*MARKET, "timestamp", "side", "price", "amount"])
@@ -139,9 +139,10 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     -------
     frame, one row per market, bucket and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the bucket, ``price``, low edge of the
-        row [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
-        raw_symbol, timestamp, price) where the engine keeps order. Trades without a price, or with a price more than
-        2**53 rows from zero, where floats cannot tell one row from the next, are in a row with a null price.
+        row [quote per coin], ``buy_volume``, ``sell_volume`` and ``volume`` [coin], which counts every trade; the two
+        sides are null where the side of a trade is not known. Sorted by (exchange, raw_symbol, timestamp, price) where
+        the engine keeps order. Trades without a price, or with a price more than 2**53 rows from zero, where floats
+        cannot tell one row from the next, are in a row with a null price.
 
     Raises
     ------
@@ -171,7 +172,7 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     >>> profile.select("price", "buy_volume", "sell_volume", "volume").rows()
     [(0.3, 1.0, 2.0, 3.0), (0.4, 4.0, 0.0, 4.0)]
     """
-    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), interval_of(interval))
+    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), frame_interval(interval))
     side = nw.col("side")
     # First sum by side, and only then put the sides into two columns: so amounts are split into parts once, not once
     # per side. Grouping by a number is faster than by text.
@@ -180,26 +181,28 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
         .with_columns(
             bucket.alias(BUCKET),
             grid.edge(nw.col("price")).alias("price"),
-            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8())).alias(
-                _SIGN
-            ),
+            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8()))
+            .fill_null(0)
+            .alias(_SIGN),
         )
         .group_by(*MARKET, BUCKET, "price", _SIGN)
         .agg(exact.summed("amount"))
     )
+    signs, volumes = {"buy_volume": 1, "sell_volume": -1, _UNKNOWN: 0}, ("buy_volume", "sell_volume")
+    for name, sign in signs.items():
+        sides = sides.with_columns(*exact.where(nw.col(_SIGN) == sign, "amount", name))
     return (
-        sides.with_columns(*exact.where(nw.col(_SIGN) == 1, "amount", "buy_volume"))
-        .with_columns(*exact.where(nw.col(_SIGN) == -1, "amount", "sell_volume"))
+        sides.with_columns(nw.col(_SIGN).abs())
         .group_by(*MARKET, BUCKET, "price")
-        .agg(exact.summed("buy_volume", "sell_volume"))
+        .agg(exact.summed(*signs), nw.col(_SIGN).min())
+        .with_columns(*map(exact.total, signs))
         .select(
             *MARKET,
             nw.col(BUCKET).alias("timestamp"),
             "price",
-            exact.total("buy_volume"),
-            exact.total("sell_volume"),
+            *(nw.when(nw.col(_SIGN) == 1).then(nw.col(name)).alias(name) for name in volumes),
+            (nw.col("buy_volume") + nw.col("sell_volume") + nw.col(_UNKNOWN)).alias("volume"),
         )
-        .with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
         .sort(*MARKET, "timestamp", "price")
     )
 
@@ -307,7 +310,7 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     """
     return (
         exact.in_parts(events, "amount")
-        .with_columns(bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET))
+        .with_columns(bucket_start(nw.col("timestamp"), frame_interval(interval)).alias(BUCKET))
         .group_by(*_SIDE, BUCKET)
         .agg(exact.summed("amount"))
         .select(
@@ -380,7 +383,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     return (
         events.filter(~nw.col("coin").is_null())
         .with_columns(
-            bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET),
+            bucket_start(nw.col("timestamp"), frame_interval(interval)).alias(BUCKET),
             Grid.of(block_size).edge(nw.col("price")).alias("price"),
         )
         .pipe(exact.in_parts, "amount")

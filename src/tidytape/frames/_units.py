@@ -15,6 +15,7 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
@@ -85,9 +86,15 @@ def _checked(
 
 
 def has_one_unit(column: str, keys: Sequence[str]) -> nw.Expr:
-    """Return whether rows of the same keys have one amount unit, or one block size; null counts as a unit."""
+    """Return whether rows of the same keys have one amount unit, or one block size; null counts as a unit.
+
+    A unit that is neither COIN nor USD, such as contracts, is none: contracts of two markets count different things.
+    """
     value = nw.col(column).cast(nw.String).fill_null("")
-    return within(value.min(), keys) == within(value.max(), keys)
+    is_single = within(value.min(), keys) == within(value.max(), keys)
+    if column != AMOUNT_UNIT:
+        return is_single
+    return is_single & value.is_in(["", AmountUnit.COIN.value, AmountUnit.USD.value])
 
 
 def require_unit(

@@ -260,7 +260,7 @@ def dominance(
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
     names = sorted(set(tokens))
     longest = arguments.duration("carry", carry)
-    table = OpenTable.of(frame, [token], times=["timestamp"], numbers=[marketcap])
+    table = OpenTable.of(frame, [token, "timestamp"], numbers=[marketcap])
     result_columns = ["dominance", "universe_total", "universe_known", "universe_size"]
     arguments.column("marketcap", marketcap, reserved=result_columns)
     series_columns = across(table, by, without=[token, marketcap, *result_columns])

@@ -125,7 +125,7 @@ def accrued(
         raise QueryError("position", got=position, expected="a finite number, or a column")
     factors = [position] if price is None else [position, price]
     columns = [rate, *(factor for factor in factors if factor is price or isinstance(factor, str))]
-    table = OpenTable.of(frame, times=["timestamp"], numbers=columns)
+    table = OpenTable.of(frame, ["timestamp"], numbers=columns)
     series_columns = table.series_columns(by, without=["timestamp", *_PAID, *columns])
     is_within, more_settlements = _lengths(table, interval, every)
     if every is not None and table.is_eager:
@@ -245,7 +245,7 @@ def predicted_error(
     >>> errors["error"].round(8).to_list()
     [None, 5e-05, -0.0001]
     """
-    table = OpenTable.of(frame, times=["timestamp"], numbers=[rate, predicted])
+    table = OpenTable.of(frame, ["timestamp"], numbers=[rate, predicted])
     series_columns = table.series_columns(by, without=["timestamp", *_ERRORS, rate, predicted])
     lead_time = 0 if lead is None else arguments.duration("lead", lead)
     every = _pause(settled_every)

@@ -32,7 +32,6 @@ from tidytape.analytics.options._chain import (
     Premium,
     act_365,
     floats,
-    kind_of,
     number_column,
 )
 from tidytape.times import YEAR
@@ -193,14 +192,14 @@ def black76_price(
     opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name != "black76_price"]
     positive = [is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")]
-    is_known = nw.all_horizontal(*positive, kind_of().is_in([CALL, PUT]), ignore_nulls=False)
+    is_known = nw.all_horizontal(*positive, ~nw.col("option_type").is_null(), ignore_nulls=False)
     # Some engines raise on the logarithm of a number that is not positive, even in a row whose result is null.
     numbers = {
         "volatility": nw.max_horizontal(volatility, nw.lit(_LEAST)),  # the formula divides by the deviation
         "strike": nw.col("strike"),
         "forward": nw.col("forward"),
         "time_left": nw.col("__life"),
-        "sign": nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0),
+        "sign": nw.when(nw.col("option_type") == CALL).then(1.0).otherwise(-1.0),
     }
     rows = opened.rows.with_columns(
         nw.when(is_known).then(number).alias(f"__{name}") for name, number in numbers.items()
@@ -297,7 +296,9 @@ def implied_volatility(
     opened = Chain.opened(chain, (), numbers=[price, "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
     call_put_sign = (
-        nw.when(kind_of() == CALL).then(1.0).otherwise(nw.when(kind_of() == PUT).then(-1.0).otherwise(0.0))
+        nw.when(nw.col("option_type") == CALL)
+        .then(1.0)
+        .otherwise(nw.when(nw.col("option_type") == PUT).then(-1.0).otherwise(0.0))
     )
     rows = opened.collected(opened.rows.with_columns(__sign=call_put_sign), "a search is a loop")
     paid, strike, forward, life, sign = floats(rows, price, "strike", "forward", "__life", "__sign")

@@ -208,7 +208,7 @@ def _opened(
     least = window if least is None else integer("least", least, least=smallest)
     if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
-    table = OpenTable.of(frame, times=["timestamp"], numbers=[value])
+    table = OpenTable.of(frame, ["timestamp"], numbers=[value])
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
     not_series = ("timestamp", value)

@@ -168,7 +168,7 @@ def opened(
         levels,
         [*needed, *(name for name in numbers.values() if not is_of_blocks(name))],
         times=times,
-        optional_times=[SESSION_END] if SESSION in times and are_apart([SESSION_END], reserved) else [],
+        optional=[SESSION_END] if SESSION in times and are_apart([SESSION_END], reserved) else [],
         also=["block_ids"] if blocks else [],
         parameter="levels",
     )
