@@ -96,11 +96,12 @@ def book_runs(events: Rows, /) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "X",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [100, 100, 90, 120],
+    ...         "timestamp": [start + 100, start + 100, start + 90, start + 120],
     ...         "last_id": [7, 7, 6, 9],
     ...         "is_snapshot": [True, True, False, False],
     ...         "side": ["BID", "ASK", "BID", "ASK"],
@@ -151,11 +152,14 @@ def book_at(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> columns = {"exchange": "X", "raw_symbol": "BTCUSDT", "side": "BID", "price": 10.0}
-    >>> ids = {"since_id": [1, 3], "until_id": [3, None], "since": [100, 300], "until": [300, None]}
+    >>> ids = {"since_id": [1, 3], "until_id": [3, None], "since": [start + 100, start + 300]}
+    >>> ids |= {"until": [start + 300, None]}
     >>> frame = pl.DataFrame(columns | ids | {"size": [2.0, 1.5]})
-    >>> instants = pl.DataFrame({"exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": [50, 299, 300]})
-    >>> book_at(frame, instants).sort("timestamp").select("timestamp", "price", "size").rows()
+    >>> moments = [start + 50, start + 299, start + 300]
+    >>> instants = pl.DataFrame({"exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": moments})
+    >>> book_at(frame, instants).sort("timestamp").select(pl.col("timestamp") - start, "price", "size").rows()
     [(299, 10.0, 2.0), (300, 10.0, 1.5)]
     """
     one_of("by", by, _BOUNDS)
@@ -315,11 +319,12 @@ def book_heatmap(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "X",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [0, 0, 0, 61_000_000_000],
+    ...         "timestamp": [start, start, start, start + 61_000_000_000],
     ...         "last_id": [7, 7, 7, 9],
     ...         "is_snapshot": [True, True, True, False],
     ...         "side": ["BID", "BID", "ASK", "BID"],
@@ -329,7 +334,7 @@ def book_heatmap(
     ...     }
     ... )
     >>> heatmap = book_heatmap(events, interval="1m", block_size="0.5")
-    >>> heatmap.select(pl.col("timestamp") // 10**9, "side", "price", "size").rows()
+    >>> heatmap.select((pl.col("timestamp") - start) // 10**9, "side", "price", "size").rows()
     [(0, 'ASK', 10.5, 4.0), (0, 'BID', 10.0, 3.0), (60, 'ASK', 10.5, 4.0), (60, 'BID', 10.0, 1.5)]
     """
     length, grid = frame_interval(interval), Grid.of(block_size)
@@ -404,13 +409,15 @@ def book_of(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> minutes = pl.DataFrame(
     ...     {
-    ...         "exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": [3_480_000_000_000, 3_540_000_000_000],
+    ...         "exchange": "X", "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [start + 3_480_000_000_000, start + 3_540_000_000_000],
     ...         "side": "BID", "price": 10.0, "size": [1.0, 2.0], "quote_size": [10.0, 20.0],
     ...     }
     ... )
-    >>> book_of(minutes, interval="1h", block_size=5).select("timestamp", "price", "size").rows()
+    >>> book_of(minutes, interval="1h", block_size=5).select(pl.col("timestamp") - start, "price", "size").rows()
     [(0, 10.0, 2.0)]
     """
     length, grid = frame_interval(interval), Grid.of(block_size)

@@ -108,8 +108,10 @@ def candle_profile(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> candles = pl.DataFrame(
-    ...     {"timestamp": [0, 60], "low": [10.5, 12.0], "high": [12.5, 12.0], "close": 12.0, "volume": [4.0, 1.0]}
+    ...     {"timestamp": [start, start + 60],
+    ...      "low": [10.5, 12.0], "high": [12.5, 12.0], "close": 12.0, "volume": [4.0, 1.0]}
     ... )
     >>> candle_profile(candles, interval="1h", block_size=1, spreading="uniform").select("price", "volume").rows()
     [(10.0, 1.0), (11.0, 2.0), (12.0, 2.0)]

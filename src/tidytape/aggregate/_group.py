@@ -98,10 +98,11 @@ def to_usd(
     Examples
     --------
     >>> import polars as pl
-    >>> trades = pl.DataFrame({"timestamp": [5, 9], "price": [10.0, 12.0], "amount": [1.0, 2.0]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> trades = pl.DataFrame({"timestamp": [start + 5, start + 9], "price": [10.0, 12.0], "amount": [1.0, 2.0]})
     >>> to_usd(trades, quote="USDT")["amount"].to_list()
     [10.0, 24.0]
-    >>> rates = pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [8], "usd": [1.25]})
+    >>> rates = pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [start + 8], "usd": [1.25]})
     >>> to_usd(trades, quote="EUR", rates=rates).sort("timestamp")["amount"].to_list()
     [None, 30.0]
     """
@@ -246,20 +247,21 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> candles = pl.DataFrame(
     ...     {
     ...         "exchange": ["A", "B"],
     ...         "raw_symbol": ["BTCUSDT", "BTC-PERP"],
     ...         "coin": "BTC",
     ...         "category": ["SPOT", "PERPETUAL"],
-    ...         "timestamp": 0,
+    ...         "timestamp": start,
     ...         "open": [10.0, 10.5],
     ...         "high": [12.0, 11.0],
     ...         "low": [9.0, 10.0],
     ...         "close": [11.0, 10.0],
     ...         "volume": [0.1, 0.2],
-    ...         "first_timestamp": [5, 4],
-    ...         "last_timestamp": [50, 40],
+    ...         "first_timestamp": [start + 5, start + 4],
+    ...         "last_timestamp": [start + 50, start + 40],
     ...     }
     ... )
     >>> group(candles, data_type="TRADE_SIDE_AGNOSTIC_AGG").select(

@@ -76,9 +76,10 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "sequence": [1, 2],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start + 5, start + 9], "sequence": [1, 2],
     ...         "side": ["BUY", "BUY"], "price": [11.0, 10.0], "amount": [1.0, 2.0], "quote_amount": [11.0, 20.0],
     ...     }
     ... )
@@ -160,9 +161,10 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 5], "sequence": [2, 1],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start + 5, start + 5], "sequence": [2, 1],
     ...         "side": ["BUY", "SELL"], "price": [11.0, 10.0], "amount": [1.0, 2.0], "quote_amount": [11.0, 20.0],
     ...     }
     ... )
@@ -229,9 +231,11 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "side": ["BUY", "SELL"],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start + 5, start + 9],
+    ...         "side": ["BUY", "SELL"],
     ...         "price": [10.5, 10.0], "amount": [1.0, 2.0], "quote_amount": [10.5, 20.0],
     ...     }
     ... )
@@ -299,9 +303,11 @@ def profile_of(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "side": ["BUY", "SELL"],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start + 5, start + 9],
+    ...         "side": ["BUY", "SELL"],
     ...         "price": [10.5, 11.0], "amount": [1.0, 2.0], "quote_amount": [10.5, 22.0],
     ...     }
     ... )

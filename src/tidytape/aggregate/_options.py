@@ -92,11 +92,13 @@ def implied_volatility(
     28 d at 60% and 56 d at 58%:
 
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> day = 86_400_000_000_000
     >>> quotes = pl.DataFrame(
     ...     {
-    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B"], "timestamp": 0, "coin": "BTC", "option_type": "CALL",
-    ...         "strike": 70_000.0, "expiry": [28 * day, 56 * day], "implied_volatility": [60.0, 58.0],
+    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B"], "timestamp": start, "coin": "BTC",
+    ...         "option_type": "CALL",
+    ...         "strike": 70_000.0, "expiry": [start + 28 * day, start + 56 * day], "implied_volatility": [60.0, 58.0],
     ...         "forward": 70_000.0,
     ...     }
     ... )
@@ -162,12 +164,13 @@ def skew(
     The strikes reach 25 delta on both sides, not 10:
 
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> week = 7 * 86_400_000_000_000
     >>> quotes = pl.DataFrame(
     ...     {
-    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B", "C", "D"], "timestamp": 0, "coin": "BTC",
+    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B", "C", "D"], "timestamp": start, "coin": "BTC",
     ...         "option_type": ["PUT", "PUT", "CALL", "CALL"], "strike": [90.0, 100.0, 100.0, 110.0],
-    ...         "expiry": week, "implied_volatility": [60.0, 50.0, 50.0, 55.0], "forward": 100.0,
+    ...         "expiry": start + week, "implied_volatility": [60.0, 50.0, 50.0, 55.0], "forward": 100.0,
     ...     }
     ... )
     >>> skew(quotes, interval="1h").select("raw_symbol", "tenor", pl.col("skew").round(2)).rows()
@@ -331,14 +334,15 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> hour = 3_600_000_000_000
     >>> quotes = pl.DataFrame(
     ...     {
     ...         "exchange": "DERIBIT",
     ...         "coin": "BTC",
     ...         "raw_symbol": ["BTC-1JAN70-C", "BTC-2JAN70-C", "BTC-2JAN70-C"],
-    ...         "timestamp": [0, 0, hour],
-    ...         "expiry": [8 * hour, 32 * hour, 32 * hour],
+    ...         "timestamp": [start, start, start + hour],
+    ...         "expiry": [start + 8 * hour, start + 32 * hour, start + 32 * hour],
     ...         "forward": [60_000.0, 60_100.0, 60_200.0],
     ...         "open_interest": [5.0, 1.0, 2.0],
     ...     }

@@ -249,11 +249,12 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> reports = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [30, 10, 20],
+    ...         "timestamp": [start + 30, start + 10, start + 20],
     ...         "amount": [81_000.0, 80_000.0, 79_500.5],
     ...     }
     ... )
@@ -305,11 +306,12 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> reports = pl.DataFrame(
     ...     {
     ...         "exchange": "CME",
     ...         "raw_symbol": "BTCZ4",
-    ...         "timestamp": [10, 20],
+    ...         "timestamp": [start + 10, start + 20],
     ...         "amount": [150_000.0, 151_000.0],
     ...         "usd_amount": [9.0e9, None],
     ...         "price": [60_000.0, 60_500.0],
@@ -388,11 +390,12 @@ def funding(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> reports = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [10, 20],
+    ...         "timestamp": [start + 10, start + 20],
     ...         "rate": [0.0001, 0.0002],
     ...         "predicted_rate": [None, 0.0003],
     ...         "funding_interval": 4 * 3_600_000_000_000,

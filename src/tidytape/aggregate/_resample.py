@@ -125,16 +125,18 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> minutes = pl.DataFrame(
     ...     {
     ...         "exchange": "X",
     ...         "raw_symbol": "BTCUSDT",
     ...         "side": "BUY",
-    ...         "timestamp": [0, 60_000_000_000, 300_000_000_000],
+    ...         "timestamp": [start, start + 60_000_000_000, start + 300_000_000_000],
     ...         "liquidations": [0.1, 0.2, 4.0],
     ...     }
     ... )
-    >>> resample(minutes, data_type="LIQUIDATION_AGG", interval="5m").select("timestamp", "liquidations").rows()
+    >>> longer = resample(minutes, data_type="LIQUIDATION_AGG", interval="5m")
+    >>> longer.select(pl.col("timestamp") - start, "liquidations").rows()
     [(0, 0.3), (300000000000, 4.0)]
     """
     length, schema, columns = frame_interval(interval), schema_of(data_type), payload_of(data_type)
@@ -236,21 +238,22 @@ def gapfill(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> minute = 60_000_000_000
     >>> candles = pl.DataFrame(
     ...     {
     ...         "exchange": "X",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [minute],
+    ...         "timestamp": [start + minute],
     ...         **dict.fromkeys(("open", "high", "low", "close"), 10.0),
     ...         "volume": 2.0,
-    ...         "first_timestamp": minute + 5,
-    ...         "last_timestamp": minute + 5,
+    ...         "first_timestamp": start + minute + 5,
+    ...         "last_timestamp": start + minute + 5,
     ...     }
     ... )
-    >>> filled = gapfill(candles, interval="1m", start=0, end=3 * minute)
-    >>> filled.select("timestamp", "open", "close", "volume", "last_timestamp").rows()
-    [(60000000000, 10.0, 10.0, 2.0, 60000000005), (120000000000, 10.0, 10.0, 0.0, None)]
+    >>> filled = gapfill(candles, interval="1m", start=start, end=start + 3 * minute)
+    >>> filled.select(pl.col("timestamp", "last_timestamp") - start, "open", "close", "volume").rows()
+    [(60000000000, 60000000005, 10.0, 10.0, 2.0), (120000000000, None, 10.0, 10.0, 0.0)]
     """
     length = frame_interval(interval)
     step, offset = length.nanoseconds, length.offset * SECOND

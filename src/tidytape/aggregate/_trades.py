@@ -62,11 +62,12 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [5, 5, 9],
+    ...         "timestamp": [start + 5, start + 5, start + 9],
     ...         "sequence": [2, 1, 3],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "price": [11.0, 10.0, 12.0],
@@ -158,11 +159,12 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [5, 6, 9],
+    ...         "timestamp": [start + 5, start + 6, start + 9],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "price": [0.3, 0.35, 0.4],
     ...         "amount": [1.0, 2.0, 4.0],
@@ -240,12 +242,13 @@ def raw_trades(trades: Rows, /) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
     ...         "side": "BUY",
-    ...         "timestamp": [5, 5, 1],
+    ...         "timestamp": [start + 5, start + 5, start + 1],
     ...         "sequence": [3, 2, 1],
     ...         "id": ["c", "b", "a"],
     ...         "price": [12.0, 11.0, 10.0],
@@ -253,7 +256,7 @@ def raw_trades(trades: Rows, /) -> Rows:
     ...         "quote_amount": [12.0, 11.0, 10.0],
     ...     }
     ... )
-    >>> raw_trades(trades).select("timestamp", "id", "price").rows()
+    >>> raw_trades(trades).select(pl.col("timestamp") - start, "id", "price").rows()
     [(1, 'a', 10.0), (5, 'b', 11.0), (5, 'c', 12.0)]
     """
     return trades.sort(*_SIDE, "timestamp", "sequence", "id").select(*_SIDE, *_PAYLOAD)
@@ -296,11 +299,12 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [10, 20, 30],
+    ...         "timestamp": [start + 10, start + 20, start + 30],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "amount": [0.1, 4.0, 0.2],
     ...     }
@@ -366,12 +370,13 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "VENUEX",
     ...         "raw_symbol": ["BTC-PERP", "BTC-PERP", "BTC-241227"],
     ...         "coin": "BTC",
-    ...         "timestamp": [10, 20, 30],
+    ...         "timestamp": [start + 10, start + 20, start + 30],
     ...         "price": [60_010.0, 60_120.0, 60_050.0],
     ...         "amount": [0.1, 4.0, 0.2],
     ...     }

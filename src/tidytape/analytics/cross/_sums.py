@@ -91,13 +91,15 @@ def total(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> hour = 3_600_000_000_000
     >>> points = pl.DataFrame(
-    ...     {"exchange": ["A", "B", "A"], "raw_symbol": "X", "timestamp": [0, 0, hour], "close": [0.1, 0.2, 0.4]}
+    ...     {"exchange": ["A", "B", "A"], "raw_symbol": "X", "timestamp": [start, start, start + hour],
+    ...      "close": [0.1, 0.2, 0.4]}
     ... )
-    >>> total(points, amount="close").rows()
+    >>> total(points, amount="close").with_columns(pl.col("timestamp") - start).rows()
     [(0, 0.3, 2, 1.0), (3600000000000, 0.4, 1, 1.0)]
-    >>> total(points, amount="close", carry="24h").rows()
+    >>> total(points, amount="close", carry="24h").with_columns(pl.col("timestamp") - start).rows()
     [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
     """
     amounts = arguments.columns("amount", amount, reserved=["markets", COVERAGE])
@@ -342,18 +344,19 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> candles = pl.DataFrame(
     ...     {
     ...         "exchange": ["A", "B"],
     ...         "raw_symbol": "X",
-    ...         "timestamp": [0, 0],
+    ...         "timestamp": [start, start],
     ...         "open": [10.0, 10.5],
     ...         "high": [12.0, 11.0],
     ...         "low": [9.0, 10.0],
     ...         "close": [11.0, 10.0],
     ...         "volume": [0.1, 0.2],
-    ...         "first_timestamp": [5, 4],
-    ...         "last_timestamp": [50, 40],
+    ...         "first_timestamp": [start + 5, start + 4],
+    ...         "last_timestamp": [start + 50, start + 40],
     ...     }
     ... )
     >>> consolidated(candles).select("open", "high", "low", "close", "volume", "markets").row(0)

@@ -114,7 +114,8 @@ def accrued(
     A long of 1,000 USD over three settlements of an 8-hour rate.
 
     >>> import polars as pl
-    >>> hours = pl.DataFrame({"timestamp": [hour * 3_600_000_000_000 for hour in range(24)]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> hours = pl.DataFrame({"timestamp": [start + hour * 3_600_000_000_000 for hour in range(24)]})
     >>> points = hours.with_columns(rate_close=pl.Series([0.0001] * 8 + [0.0003] * 8 + [-0.0002] * 8))
     >>> paid = accrued(points, settled_every="8h", funding_interval="8h", position=1000.0)
     >>> paid.select(pl.col("payment", "accrued").round(6), "missed", "coverage").rows()
@@ -233,10 +234,11 @@ def predicted_error(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> eight_hours = 28_800_000_000_000
     >>> points = pl.DataFrame(
     ...     {
-    ...         "timestamp": [0, eight_hours, 2 * eight_hours],
+    ...         "timestamp": [start, start + eight_hours, start + 2 * eight_hours],
     ...         "rate_close": [0.0001, 0.0002, 0.0004],
     ...         "predicted_close": [0.00025, 0.0003, 0.0005],
     ...     }

@@ -81,7 +81,9 @@ def z_score(
     Examples
     --------
     >>> import polars as pl
-    >>> frame = pl.DataFrame({"timestamp": [0, 1, 2, 3], "implied_volatility": [50.0, 52.0, 54.0, 56.0]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> frame = pl.DataFrame({"timestamp": [start, start + 1, start + 2, start + 3],
+    ...     "implied_volatility": [50.0, 52.0, 54.0, 56.0]})
     >>> z_score(frame, value="implied_volatility", window=3)["z_score"].to_list()
     [None, None, None, 2.0]
     """
@@ -163,7 +165,8 @@ def percentile(
     Examples
     --------
     >>> import polars as pl
-    >>> frame = pl.DataFrame({"timestamp": [0, 1, 2, 3], "skew": [4.0, 1.0, 2.0, 2.0]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> frame = pl.DataFrame({"timestamp": [start, start + 1, start + 2, start + 3], "skew": [4.0, 1.0, 2.0, 2.0]})
     >>> percentile(frame, value="skew", window=2)["percentile"].to_list()
     [None, None, 50.0, 75.0]
     """
