@@ -16,7 +16,9 @@ from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import (
     COVERAGE,
     STANDING,
+    TRADED,
     UNKNOWN,
+    absent_times,
     as_of,
     consolidated,
     joined,
@@ -25,6 +27,7 @@ from tidytape.frames._joined import (
     weighted,
     with_coverage,
 )
+from tidytape.frames._kinds import OF_BOOKS
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.schema import schema_of
@@ -280,9 +283,11 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         raise QueryError("weights", got=type(weights).__name__, expected=expected)
     point_key = [name for name in schema.key if name not in MARKET]
     columns = payload_of(data_type)
-    needed = [*MARKET, *point_key, *columns]
-    table = OpenTable.of(points, needed)
-    frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
+    needed = [*MARKET, *point_key, *(name for name in columns if name not in TRADED)]
+    is_of_books = data_type == "BLOCK_BOOK_SNAPSHOT_AGG"
+    table = OpenTable.of(points, needed, kinds=OF_BOOKS if is_of_books else None, optional=TRADED)
+    absent = absent_times(table.rows, columns)
+    frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()), **absent)
     series_columns, common_columns = (
         [name for name in names if name in table.names] for names in (_SERIES, _COMMON)
     )
@@ -315,7 +320,9 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         (*schema.identity, *schema.descriptors, "timestamp", *point_key, *columns, *schema.names)
     )
     present = grouped.collect_schema().names()
-    return table.closed(grouped.select(name for name in order if name in present), sort=keys)
+    return table.closed(
+        grouped.select(name for name in order if name in present and name not in absent), sort=keys
+    )
 
 
 def _weighted(

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import AMOUNT, DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET, OHLC
-from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_coverage
+from tidytape.frames._joined import COVERAGE, TRADED, absent_times, last_known, reduced, traded, with_coverage
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
@@ -46,7 +46,7 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
     if source is not None:
         _require_multiple(length, frame_interval(source))
     more_keys = [name for name in ("side", "price") if name in schema_of(data_type).key]
-    return [*payload_of(data_type), "timestamp", *more_keys]
+    return [*(name for name in payload_of(data_type) if name not in TRADED), "timestamp", *more_keys]
 
 
 def _check_source(
@@ -77,14 +77,14 @@ def intervals_of(points: OpenTable[Any]) -> list[FrameInterval]:
     return [*map(frame_interval, words)]
 
 
-@tabular(_needed, check=_check_source)
+@tabular(_needed, check=_check_source, optional=TRADED)
 def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
     """Points of a coarser interval, equal to what aggregating the raw events at that interval gives.
 
     An open is that of the first point of the interval that has one, a close that of the last; highs and lows are the
     extremes. Volumes and liquidations are summed; the sums do not depend on the order of the rows. If one amount is
     unknown (null), the sum is unknown; an absent point adds nothing. A candle that only fills a gap (no volume, no
-    first trade) counts only if its interval has no other candle.
+    first trade) counts only if its interval has no other candle. Candles need no times of trades.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     [(0, 0.3), (300000000000, 4.0)]
     """
     length, schema, columns = frame_interval(interval), schema_of(data_type), payload_of(data_type)
-    frame: Any = points
+    absent = absent_times(points, columns)
+    frame: Any = points.with_columns(**absent)
     series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
     level_columns = ["price"] if "price" in schema.key else []
     keys = [*series_columns, BUCKET, *level_columns]
@@ -158,7 +159,7 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     payload = [
         name
         for name in dict.fromkeys((*level_columns, *columns, "volume"))
-        if name in schema.names and name not in result_series
+        if name in schema.names and name not in result_series and name not in absent
     ]
     rows: Rows = combined.select(*result_series, "timestamp", *payload, COVERAGE)
     return rows.sort(*series_columns, "timestamp", *level_columns)
@@ -188,10 +189,6 @@ def payload_of(data_type: str) -> list[str]:
     key_columns = {*schema.identity, *schema.descriptors, *schema.key}
     fields = [*kind.fields, *(kind.levels[0].fields if kind.levels else ())]
     return [field.column for field in fields if field.column not in key_columns]
-
-
-_TIMES = ("first_timestamp", "last_timestamp")
-_NEEDED = ("timestamp", *OHLC, "volume", *_TIMES)
 
 
 def gapfill(
@@ -261,7 +258,7 @@ def gapfill(
     if until < since:
         raise QueryError("end", got=end, expected="a time at or after start")
     begin = -(-(since - offset) // step) * step + offset
-    table = OpenTable.of(candles, _NEEDED)
+    table = OpenTable.of(candles, ["timestamp", *OHLC, "volume"], optional=TRADED)
     if other := next((interval for interval in intervals_of(table) if interval != length), None):
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows

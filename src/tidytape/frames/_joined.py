@@ -29,8 +29,17 @@ LATEST: Final = 2**63 - 1
 EARLIEST: Final = -(2**63)
 """A time earlier than that of any point. [ns]"""
 
+TRADED: Final = ("first_timestamp", "last_timestamp")
+"""Times of the first and the last trade of a candle, which candles of other sources lack."""
+
 IDLE: Final = "__idle"
 """1 where a candle only fills a gap, else 0."""
+
+
+def absent_times(candles: Frame, columns: Iterable[str] = TRADED) -> dict[str, nw.Expr]:
+    """Return null for the times of the first and last trade that are among ``columns`` and the candles lack."""
+    absent = {*columns}.intersection(TRADED).difference(candles.collect_schema().names())
+    return dict.fromkeys(sorted(absent), nw.lit(None, nw.Int64))
 
 
 def traded(frame: Any, keys: Sequence[str]) -> Any:

@@ -116,6 +116,8 @@ _HINTS: Final = {
 WORDS: Final = frozenset(_EXPECTED)
 """Kinds that are words."""
 
+_TEXTS: Final = (nw.String, nw.Categorical, nw.Enum)
+
 _CASTS: Final = {
     "pandas": "frame[{0!r}].astype(float)",
     "pyarrow": "frame[{0!r}].cast('float64')",
@@ -181,7 +183,7 @@ class Column:
         number: nw.Expr = nw.col(self.name)
         if not self.dtype.is_numeric() and not self._is_empty:
             cast = _CASTS.get(self.engine, "frame.with_columns(pl.col({0!r}).cast(pl.Float64))")
-            is_text = self.dtype in {nw.String, nw.Categorical, nw.Enum}
+            is_text = isinstance(self.dtype, _TEXTS)
             hint = f"text becomes numbers with {cast.format(self.name)}" if is_text else None
             raise self.refused(self.dtype, "numbers", hint)
         if self.kind is Kind.COUNT:
@@ -240,7 +242,7 @@ class Column:
         return None
 
     def _words(self) -> nw.Expr | None:
-        if self.dtype not in {nw.String, nw.Categorical, nw.Enum} and not self._is_empty:
+        if not isinstance(self.dtype, _TEXTS) and not self._is_empty:
             raise self.refused(self.dtype, _EXPECTED[self.kind])
         column = nw.col(self.name).cast(nw.String)
         if self.values is None:

@@ -218,9 +218,7 @@ class OpenTable(Generic[IntoFrameT]):
         for name, kind in kinds.items():
             values = None if door is None else door.frame[name]
             if kind is Kind.TIME:
-                clocks[name] = clock_of(
-                    frame, name, schema[name], values=values, engine=self.engine.value, parameter=parameter
-                )
+                clocks[name] = clock_of(frame, name, schema[name], values=values, engine=self.engine.value)
             elif isinstance(dtype := schema[name], nw.Duration):
                 clocks[name] = Clock(dtype.time_unit, is_length=True)
             if kind is not Kind.TIME or clocks[name].is_nanoseconds:
@@ -384,6 +382,7 @@ def tabular(
     needed: Sequence[str] | Callable[..., Sequence[str]],
     *,
     kinds: Mapping[str, Kind | None] | None = None,
+    optional: Sequence[str] = (),
     check: Callable[..., None] | None = None,
     new_times: Mapping[str, str] | None = None,
     sort: Sequence[str] = (),
@@ -398,7 +397,7 @@ def tabular(
     needed : iterable of str, or function
         Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Each is
         read as what its name says.
-    kinds
+    kinds, optional
         As in `OpenTable.of`.
     check : function, optional
         A function of the `OpenTable` and of the keyword arguments of a call that raises QueryError.
@@ -419,7 +418,7 @@ def tabular(
         def function(frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
             signature.bind(frame, *args, **kwargs)  # raises TypeError before anything is read
             columns = needed(**kwargs) if callable(needed) else needed
-            table = OpenTable.of(frame, columns, kinds=kinds)
+            table = OpenTable.of(frame, columns, kinds=kinds, optional=optional)
             if check is not None:
                 check(table, **kwargs)
             return table.closed(

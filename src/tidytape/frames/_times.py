@@ -43,7 +43,7 @@ class Clock:
         return self.unit is None and self.native is None
 
 
-EXPECTED_TIMES: Final = "int64 nanoseconds since the epoch, or times with a zone,"
+EXPECTED_TIMES: Final = "int64 nanoseconds since the epoch, or times with a zone"
 
 FIRST_TIME: Final = 3 * YEAR
 """Times nearer to the epoch are no nanoseconds: times of today in a coarser unit would be in 1970. [ns]"""
@@ -70,15 +70,14 @@ def clock_of(
     *,
     values: Any = None,
     engine: str = "polars",
-    parameter: str | None = None,
 ) -> Clock:
     """Return the `Clock` of a column of times, whose type is ``dtype`` to Narwhals.
 
     Raises
     ------
     QueryError
-        If the column holds times without a zone, or anything other than times. ``values`` in memory, the ``engine`` of
-        the caller and the ``parameter`` with the frame make the error clearer.
+        If the column holds times without a zone, or anything other than times. ``values`` in memory, and
+        the ``engine`` of the caller, make the hint clearer.
     """
     if dtype.is_signed_integer():
         return Clock()
@@ -97,12 +96,7 @@ def clock_of(
         hint = (largest and unit_hint(column, largest, engine)) or (
             "floats hold every 256th nanosecond only: read times as times with a zone where they come from"
         )
-    raise QueryError(
-        parameter or column,
-        got=f"{column}: {dtype}",
-        expected=f"{EXPECTED_TIMES} in column {column}",
-        hint=hint,
-    )
+    raise QueryError(column, got=f"{column}: {dtype}", expected=EXPECTED_TIMES, hint=hint)
 
 
 def counted(frame: nw.LazyFrame[Any], clocks: dict[str, Clock]) -> nw.LazyFrame[Any]:

@@ -26,7 +26,7 @@ AMOUNT_UNIT: Final = "amount_unit"
 BLOCK_SIZE: Final = "block_size"
 """Column of the height of a row's level. [quote per coin]"""
 
-_NOUNS: Final = {AMOUNT_UNIT: "amount unit", BLOCK_SIZE: "block size"}
+_NOUNS: Final = {AMOUNT_UNIT: "amount unit, COIN or USD,", BLOCK_SIZE: "block size"}
 
 
 def require_one_unit(
@@ -59,7 +59,8 @@ def require_one_unit(
     if column not in table.names or column in keys:
         return table
     unit = nw.col(column).cast(nw.String)
-    if table.is_eager and len(table.rows.select(unit).unique().collect()) <= 1:
+    units = {*table.rows.select(unit).unique().collect()[column].to_list()} if table.is_eager else None
+    if units is not None and len(units) <= 1 and (column == BLOCK_SIZE or units <= {None, *AmountUnit}):
         return table
     table, mixed_values = _checked(
         table, column, has_one_unit(column, keys), dict.fromkeys([*values, column])
@@ -86,15 +87,11 @@ def _checked(
 
 
 def has_one_unit(column: str, keys: Sequence[str]) -> nw.Expr:
-    """Return whether rows of the same keys have one amount unit, or one block size; null counts as a unit.
-
-    A unit that is neither COIN nor USD, such as contracts, is none: contracts of two markets count different things.
-    """
+    """Return whether rows of the same keys have one amount unit, COIN or USD, or one block size; null counts as one."""
     value = nw.col(column).cast(nw.String).fill_null("")
-    is_single = within(value.min(), keys) == within(value.max(), keys)
-    if column != AMOUNT_UNIT:
-        return is_single
-    return is_single & value.is_in(["", AmountUnit.COIN.value, AmountUnit.USD.value])
+    least = within(value.min(), keys)
+    has_one = least == within(value.max(), keys)
+    return has_one & least.is_in(["", *AmountUnit]) if column == AMOUNT_UNIT else has_one
 
 
 def require_unit(

@@ -26,7 +26,9 @@ from tidytape.frames._joined import (
     COVERAGE,
     IDLE,
     STANDING,
+    TRADED,
     UNKNOWN,
+    absent_times,
     joined,
     standing_sums,
     summed,
@@ -298,9 +300,6 @@ def dominance(
     return table.closed(result.select(*columns, *result_columns), sort=[*series_columns, "timestamp", token])
 
 
-_TIMES = ("first_timestamp", "last_timestamp")
-
-
 def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
     r"""One candle per interval from the candles of all markets, as if all traded on one market.
 
@@ -314,8 +313,8 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
         Candles of single markets: ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` and the times of
-        the first and the last trade. Prices are in one quote, and volumes in one unit. The service reports the volume
-        of a group in USD.
+        the first and the last trade, if they are known. Prices are in one quote, and volumes in one unit. The service
+        reports the volume of a group in USD.
     by : str or iterable of str, optional
         Columns that tell one candle from another; by default the identity columns that do not name a market, such as
         ``coin``.
@@ -363,21 +362,23 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
     table, rows, series_columns = markets(
-        frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE]
+        frame, by, [*OHLC, "volume"], optional=TRADED, results=["markets", COVERAGE]
     )
+    absent = absent_times(table.rows)
+    rows = rows.with_columns(**absent)
     keys, key = [*series_columns, "timestamp"], [*series_columns, *MARKET, "timestamp"]
     rows = traded(with_repeats(rows, series_columns, of_amounts=True), key).unique(subset=key, keep="any")
     rows = with_coverage(rows, ["volume"]).with_columns(
         markets=1.0 - nw.col(IDLE), __again=(nw.col(ROW_COUNT) > 1).cast(nw.Float64()).max().over(*keys)
     )
     amounts = ["volume", "markets", "__again", HAS_MIXED_UNITS, COVERAGE]
-    candles = one_candle(rows, keys, [*OHLC, *_TIMES, *amounts], members=MARKET)
+    candles = one_candle(rows, keys, [*OHLC, *TRADED, *amounts], members=MARKET)
     is_single, has_one_unit = nw.col("__again") == 0, nw.col(HAS_MIXED_UNITS) == 0
     result = candles.select(
         *keys,
         *(nw.when(is_single).then(nw.col(name)).alias(name) for name in OHLC),
         nw.when(is_single, has_one_unit).then(nw.col("volume")).alias("volume"),
-        *_TIMES,
+        *(name for name in TRADED if name not in absent),
         nw.col("markets").cast(nw.Int64()),
         nw.when(has_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),
     )
