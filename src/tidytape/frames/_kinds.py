@@ -64,7 +64,7 @@ _OF_DTYPES: Final = {
 _EVENTS: Final = {
     Kind.NUMBER: "size quote_size quote_volume buy_quote_volume sell_quote_volume rate predicted_rate strike forward"
     " open_interest usd block_size mark_price underlying_price",
-    Kind.AMOUNT: "amount quote_amount",
+    Kind.AMOUNT: "amount quote_amount usd_amount",
     Kind.COUNT: "sequence first_sequence last_sequence last_id since_id until_id",
     Kind.TIME: "expiry since until known_at",
     Kind.LENGTH: "funding_interval",
