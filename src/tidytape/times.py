@@ -31,6 +31,7 @@ __all__ = [
     "MINUTE",
     "MONDAY",
     "SECOND",
+    "UNITS",
     "UNIT_SECONDS",
     "WEEK",
     "YEAR",
@@ -74,15 +75,16 @@ MONDAY: Final = Interval.WEEK.offset * SECOND
 INTERVALS: Final = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
 """Every interval, by its name and by its alias."""
 
+UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+"""The units of the words for intervals. [s]"""
+
 UNIT_SECONDS: Final = {
     word: seconds
-    for seconds, words in {
-        1: "s sec second seconds",
-        60: "m min minute minutes",
-        3600: "h hr hour hours",
-        86_400: "d day days",
-        604_800: "w week weeks",
-    }.items()
+    for seconds, words in zip(
+        UNITS.values(),
+        ("s sec second seconds", "m min minute minutes", "h hr hour hours", "d day days", "w week weeks"),
+        strict=True,
+    )
     for word in words.split()
 } | {interval.value.lower(): interval.seconds for interval in Interval}
 """Words for a length of time, in lower case. [s]"""
@@ -159,9 +161,8 @@ class FrameInterval:
     @property
     def alias(self) -> str:
         """The word for it in a column ``interval``."""
-        units = {604_800: "w", 86_400: "d", 3600: "h", 60: "m", 1: "s"}
-        length, unit = next((length, unit) for length, unit in units.items() if self.seconds % length == 0)
-        return f"{self.seconds // length}{unit}"
+        unit = next(unit for unit in reversed(UNITS) if self.seconds % UNITS[unit] == 0)
+        return f"{self.seconds // UNITS[unit]}{unit}"
 
 
 def frame_interval(name: str | timedelta) -> FrameInterval:

@@ -14,6 +14,8 @@ from tables import each_row
 from tidytape.analytics import cross
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 
+pytestmark = pytest.mark.usefixtures("small_times")  # times are small numbers of nanoseconds
+
 HOUR = 3_600_000_000_000
 
 

@@ -17,6 +17,8 @@ from tidytape import Client
 from tidytape.analytics.options import percentile, realized_volatility, tenor_slope, tenor_structure, z_score
 from tidytape.errors import MissingColumnError, QueryError
 
+pytestmark = pytest.mark.usefixtures("small_times")  # times are small numbers of nanoseconds
+
 START = datetime(2026, 3, 5, tzinfo=UTC)
 ESTIMATORS = ["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
 

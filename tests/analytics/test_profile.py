@@ -24,6 +24,8 @@ from tidytape.analytics import profile
 from tidytape.analytics.profile import point_of_control, value_area
 from tidytape.errors import MissingColumnError, QueryError
 
+pytestmark = pytest.mark.usefixtures("small_times")  # times are small numbers of nanoseconds
+
 oracle = runpy.run_path(str(Path(__file__).parents[1] / "oracles" / "profile.py"))["value_area"]
 
 

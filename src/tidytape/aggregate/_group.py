@@ -18,7 +18,6 @@ from tidytape.frames._joined import (
     STANDING,
     TRADED,
     UNKNOWN,
-    absent_times,
     as_of,
     consolidated,
     joined,
@@ -26,6 +25,7 @@ from tidytape.frames._joined import (
     summed,
     weighted,
     with_coverage,
+    with_times,
 )
 from tidytape.frames._kinds import OF_BOOKS
 from tidytape.frames._rows import within
@@ -286,8 +286,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     needed = [*MARKET, *point_key, *(name for name in columns if name not in TRADED)]
     is_of_books = data_type == "BLOCK_BOOK_SNAPSHOT_AGG"
     table = OpenTable.of(points, needed, kinds=OF_BOOKS if is_of_books else None, optional=TRADED)
-    absent = absent_times(table.rows, columns)
-    frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()), **absent)
+    frame: Any = with_times(table.rows, columns).with_columns(nw.col(*MARKET).cast(nw.String()))
     series_columns, common_columns = (
         [name for name in names if name in table.names] for names in (_SERIES, _COMMON)
     )
@@ -321,7 +320,10 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     )
     present = grouped.collect_schema().names()
     return table.closed(
-        grouped.select(name for name in order if name in present and name not in absent), sort=keys
+        grouped.select(
+            name for name in order if name in present and (name in table.names or name not in TRADED)
+        ),
+        sort=keys,
     )
 
 

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import AMOUNT, DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET, OHLC
-from tidytape.frames._joined import COVERAGE, TRADED, absent_times, last_known, reduced, traded, with_coverage
+from tidytape.frames._joined import COVERAGE, TRADED, last_known, reduced, traded, with_coverage, with_times
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
@@ -140,8 +140,8 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     [(0, 0.3), (300000000000, 4.0)]
     """
     length, schema, columns = frame_interval(interval), schema_of(data_type), payload_of(data_type)
-    absent = absent_times(points, columns)
-    frame: Any = points.with_columns(**absent)
+    absent = {*TRADED}.difference(points.collect_schema().names())
+    frame: Any = with_times(points, columns)
     series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
     level_columns = ["price"] if "price" in schema.key else []
     keys = [*series_columns, BUCKET, *level_columns]

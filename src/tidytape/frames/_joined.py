@@ -36,10 +36,12 @@ IDLE: Final = "__idle"
 """1 where a candle only fills a gap, else 0."""
 
 
-def absent_times(candles: Frame, columns: Iterable[str] = TRADED) -> dict[str, nw.Expr]:
-    """Return null for the times of the first and last trade that are among ``columns`` and the candles lack."""
+def with_times(candles: Frame, columns: Iterable[str] = TRADED) -> Frame:
+    """Add the times of the first and last trade that are among ``columns`` and the candles lack, as null."""
     absent = {*columns}.intersection(TRADED).difference(candles.collect_schema().names())
-    return dict.fromkeys(sorted(absent), nw.lit(None, nw.Int64))
+    if not absent:
+        return candles
+    return candles.with_columns(nw.lit(None, nw.Int64).alias(name) for name in sorted(absent))
 
 
 def traded(frame: Any, keys: Sequence[str]) -> Any:

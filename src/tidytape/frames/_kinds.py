@@ -32,7 +32,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import DATA_TYPES, AmountUnit, BookSide, Interval, Side
 from tidytape.errors import QueryError
-from tidytape.frames._times import EXPECTED_TIMES, FIRST_TIME, length_of, unit_hint
+from tidytape.frames._times import EXPECTED_TIMES, FIRST_TIME, interval_words, unit_hint
 from tidytape.schema import schema_of
 from tidytape.times import SECOND, frame_interval
 
@@ -188,25 +188,24 @@ class Column:
             raise self.refused(self.dtype, "numbers", hint)
         if self.kind is Kind.COUNT:
             return None
-        is_exact = self.dtype != nw.Float32 and not isinstance(self.dtype, nw.Decimal)
-        if not is_exact:  # the shortest decimal that reads as the number
+        if isinstance(self.dtype, nw.Float32 | nw.Decimal):  # the shortest decimal that reads as the number
             number = number.cast(nw.String)
         if self.dtype != nw.Float64:
             number = number.cast(nw.Float64)
-        is_valid = (
-            [~number.is_nan()] if self.dtype.is_float() and self._has(lambda values: values.is_nan()) else []
-        )
-        if self.kind is Kind.AMOUNT and self._has(lambda values: values < 0):
-            if self.values is not None:
-                raise self.refused(self.values.min(), "amounts of 0 or more")
-            is_valid.append(number >= 0)
+        is_valid = [~number.is_nan()] if self.dtype.is_float() and self._may_have_nan() else []
+        if self.kind is Kind.AMOUNT:
+            lowest: Any = 0 if self.values is None else self.values.min()
+            if lowest is not None and lowest < 0:
+                raise self.refused(lowest, "amounts of 0 or more")
+            is_valid += [number >= 0] if self.values is None else []
         if is_valid:
             return nw.when(*is_valid).then(number).alias(self.name)
         return None if self.dtype == nw.Float64 else number
 
-    def _has(self, test: Any) -> bool:
-        """Return whether a value fails a test; true for values that are not in memory."""
-        return self.values is None or bool(test(self.values).any())
+    def _may_have_nan(self) -> bool:
+        """Return whether a value may be NaN; the sum of values in memory, which is quick, is NaN then."""
+        total: Any = None if self.values is None else self.values.sum()
+        return self.values is None or total != total  # noqa: PLR0124
 
     def _time(self) -> nw.Expr | None:
         time: nw.Expr = nw.col(self.name)
@@ -230,15 +229,12 @@ class Column:
         if not self.dtype.is_numeric() and not self._is_empty:
             raise self.refused(self.dtype, "lengths as Duration, or as int64 nanoseconds")
 
-        def is_short(count: Any) -> Any:
-            return (count > 0) & (count < SECOND)
-
-        if self._has(is_short):
-            if self.values is not None:
-                shortest: Any = self.values.filter(is_short(self.values)).min()
-                hint = f"it is read as {shortest} ns; write hours as timedelta(hours=8), or as 8 * 3_600_000_000_000"
-                raise self.refused(shortest, "lengths of a second or more", hint)
-            return nw.when(~is_short(length)).then(length).alias(self.name)
+        if self.values is None:
+            return nw.when((length <= 0) | (length >= SECOND)).then(length).alias(self.name)
+        short: Any = self.values.filter((self.values > 0) & (self.values < SECOND)).min()
+        if short is not None:
+            hint = f"it is read as {short} ns; write hours as timedelta(hours=8), or as 8 * 3_600_000_000_000"
+            raise self.refused(short, "lengths of a second or more", hint)
         return None
 
     def _words(self) -> nw.Expr | None:
@@ -273,10 +269,7 @@ class Column:
         An amount unit that is none stays, because no sum of such amounts is known.
         """
         if self.kind is Kind.INTERVAL:
-            length = length_of(column)
-            other = nw.when(length > 0).then(column.str.strip_chars().str.to_lowercase())
-            lengths = {interval.seconds * SECOND: interval.alias for interval in Interval}
-            return _replaced(length, lengths, other).alias(self.name)
+            return interval_words(column).alias(self.name)
         word = column.str.strip_chars().str.to_uppercase()
         otherwise = column if self.kind is Kind.UNIT else nw.lit(None, nw.String)
         return _replaced(word, self._spellings, otherwise).alias(self.name)

@@ -14,9 +14,20 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
+from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import REACH, Frame, dialect_of
-from tidytape.times import MICROSECOND, MILLISECOND, MONDAY, SECOND, UNIT_SECONDS, WEEK, YEAR, AnyInterval
+from tidytape.times import (
+    MICROSECOND,
+    MILLISECOND,
+    MONDAY,
+    SECOND,
+    UNIT_SECONDS,
+    UNITS,
+    WEEK,
+    YEAR,
+    AnyInterval,
+)
 
 _NANOSECONDS: Final = {"ns": 1, "us": MICROSECOND, "ms": MILLISECOND, "s": SECOND}
 
@@ -193,21 +204,39 @@ def bucket_start(timestamp: nw.Expr, interval: AnyInterval) -> nw.Expr:
 
 
 def length_of(interval: nw.Expr) -> nw.Expr:
-    """Return the lengths of intervals from their words, as `frame_interval` reads them; 0 for any other. [ns]"""
-    word = interval.cast(nw.String).str.strip_chars()
+    """Return the lengths of intervals from the words that the door makes of them, such as ``2h``; 0 for null. [ns]"""
+    word = interval.cast(nw.String)
+    length: nw.Expr = nw.lit(0, nw.Int64())
+    for unit, seconds in UNITS.items():
+        length = (
+            nw.when(word.str.ends_with(unit)).then(nw.lit(seconds * SECOND, nw.Int64())).otherwise(length)
+        )
+    return (word.str.strip_chars("".join(UNITS)).cast(nw.Int64) * length).fill_null(0)
+
+
+def interval_words(interval: nw.Expr) -> nw.Expr:
+    """Return words for intervals as `length_of` reads them, as `frame_interval` would; null for any other word."""
+    word = interval.str.strip_chars()
     is_read = word.str.contains(r"^[0-9]{0,6} ?[A-Za-z_]+$") & ~word.str.ends_with("M")
+    has_digits = is_read & word.str.contains("^[0-9]")
     digits = (
-        nw.when(is_read & word.str.contains("^[0-9]"))
-        .then(word.str.replace_all("[^0-9]", ""))
-        .otherwise(nw.lit("1"))
+        nw.when(has_digits).then(word.str.replace_all("[^0-9]", "")).otherwise(nw.lit("1")).cast(nw.Int64)
     )
-    unit = word.str.to_lowercase().str.replace_all("[0-9 ]", "")
+    name = word.str.to_lowercase().str.replace_all("[0-9 ]", "")
     seconds: nw.Expr = nw.lit(0, nw.Int64())
-    for count in sorted(set(UNIT_SECONDS.values())):
-        words = [name for name, unit_length in UNIT_SECONDS.items() if unit_length == count]
-        seconds = nw.when(is_read & unit.is_in(words)).then(nw.lit(count, nw.Int64())).otherwise(seconds)
-    length: nw.Expr = digits.cast(nw.Int64) * seconds
-    return nw.when(length <= WEEK // SECOND).then(length * SECOND).otherwise(nw.lit(0, nw.Int64()))
+    for length in sorted(set(UNIT_SECONDS.values())):
+        names = [unit for unit, unit_length in UNIT_SECONDS.items() if unit_length == length]
+        seconds = nw.when(is_read & name.is_in(names)).then(digits * length).otherwise(seconds)
+    is_interval = (seconds > 0) & (seconds <= WEEK // SECOND)
+    words = nw.when(is_interval).then(nw.concat_str(seconds.cast(nw.String), nw.lit("s")))
+    for length in (Interval.MINUTE, Interval.HOUR, Interval.DAY, Interval.WEEK):
+        count = seconds // length.seconds
+        is_whole = is_interval & (seconds % length.seconds == 0)
+        unit = nw.lit(length.alias[-1])
+        words = (
+            nw.when(is_whole).then(nw.concat_str(count.cast(nw.Int64).cast(nw.String), unit)).otherwise(words)
+        )
+    return words
 
 
 def bucket_by(timestamp: nw.Expr, length: nw.Expr | int, *, origin: int = MONDAY) -> nw.Expr:

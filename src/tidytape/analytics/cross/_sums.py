@@ -28,12 +28,12 @@ from tidytape.frames._joined import (
     STANDING,
     TRADED,
     UNKNOWN,
-    absent_times,
     joined,
     standing_sums,
     summed,
     traded,
     with_coverage,
+    with_times,
 )
 from tidytape.frames._joined import consolidated as one_candle
 from tidytape.frames._table import OpenTable
@@ -364,8 +364,7 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     table, rows, series_columns = markets(
         frame, by, [*OHLC, "volume"], optional=TRADED, results=["markets", COVERAGE]
     )
-    absent = absent_times(table.rows)
-    rows = rows.with_columns(**absent)
+    rows = with_times(rows)
     keys, key = [*series_columns, "timestamp"], [*series_columns, *MARKET, "timestamp"]
     rows = traded(with_repeats(rows, series_columns, of_amounts=True), key).unique(subset=key, keep="any")
     rows = with_coverage(rows, ["volume"]).with_columns(
@@ -378,7 +377,7 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
         *keys,
         *(nw.when(is_single).then(nw.col(name)).alias(name) for name in OHLC),
         nw.when(is_single, has_one_unit).then(nw.col("volume")).alias("volume"),
-        *(name for name in TRADED if name not in absent),
+        *(name for name in TRADED if name in table.names),
         nw.col("markets").cast(nw.Int64()),
         nw.when(has_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),
     )
