@@ -407,8 +407,8 @@ def test_missing_columns_are_named():
         cross.total(frame, amount="volume")
     with pytest.raises(MissingColumnError, match="exchange"):
         cross.total(frame.drop("exchange"), amount="close", carry="1h")
-    with pytest.raises(MissingColumnError, match="first_timestamp"):
-        cross.consolidated(frame.with_columns(open=1.0, high=1.0, low=1.0, volume=1.0))
+    with pytest.raises(MissingColumnError, match="open"):
+        cross.consolidated(frame.with_columns(high=1.0, low=1.0, volume=1.0))
     with pytest.raises(QueryError, match="amount"):
         cross.total(frame, amount=[])
 

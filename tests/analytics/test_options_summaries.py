@@ -112,7 +112,8 @@ def test_the_interval_is_asked_for_or_in_the_frame() -> None:
         realized_volatility(CANDLES, window=2)
     named = CANDLES.with_columns(interval=pl.lit("DAY"))
     assert volatilities(named, window=2) == volatilities(CANDLES, window=2, interval="1d")
-    assert volatilities(named.with_columns(interval=pl.lit("EON")), window=2) == [None] * 8
+    with pytest.raises(QueryError, match="interval: 'EON'"):
+        volatilities(named.with_columns(interval=pl.lit("EON")), window=2)
 
 
 def test_prices_that_do_not_move_have_no_volatility() -> None:

@@ -234,7 +234,10 @@ def test_each_line_of_the_page_has_a_test() -> None:
 
 def test_what_polars_cannot_hold_comes_back_where_functions_keep_rows() -> None:
     periods = pd.period_range("2024", periods=3)
-    frame = pd.DataFrame({"timestamp": [2, 0, 1], "skew": [4.0, 1.0, 2.0], "note": periods}, index=[3, 5, 9])
+    frame = pd.DataFrame(
+        {"timestamp": pd.to_datetime([2, 0, 1], utc=True), "skew": [4.0, 1.0, 2.0], "note": periods},
+        index=[3, 5, 9],
+    )
     scored = options.z_score(frame, value="skew", window=2)
     pd.testing.assert_frame_equal(scored[list(frame)], frame)
 
@@ -266,5 +269,5 @@ def test_nanoseconds_that_became_floats_are_refused() -> None:
     assert frame["timestamp"].dtype == "float64"
     with pytest.raises(QueryError, match="every 256th nanosecond"):
         OpenTable.of(frame, times=["timestamp"])
-    small = pl.DataFrame({"timestamp": [5, None]}).to_pandas()
-    assert OpenTable.of(small, times=["timestamp"]).rows.collect()["timestamp"].to_list() == [5, None]
+    zero = pl.DataFrame({"timestamp": [0, None]}).to_pandas()
+    assert OpenTable.of(zero, times=["timestamp"]).rows.collect()["timestamp"].to_list() == [0, None]

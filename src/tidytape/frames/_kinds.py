@@ -209,12 +209,15 @@ class Column:
 
     def _time(self) -> nw.Expr | None:
         time: nw.Expr = nw.col(self.name)
-        is_time = (time.abs() >= FIRST_TIME) | (time == 0)  # 0 is the epoch, whatever the unit
         if self.values is None:
-            return nw.when(is_time).then(time.cast(nw.Int64)).alias(self.name)
+            count = time.cast(nw.Int64)
+            # 0 is the epoch, whatever the unit.
+            return nw.when((count.abs() >= FIRST_TIME) | (count == 0)).then(count).alias(self.name)
         lowest: Any = self.values.min()
         if lowest is not None and lowest < FIRST_TIME:
-            distances = self.values.abs()
+            import polars as pl
+
+            distances = self.values.cast(pl.Int64).abs()
             early: Any = distances.filter((distances < FIRST_TIME) & (distances > 0)).max()
             if early:
                 raise self.refused(early, EXPECTED_TIMES, unit_hint(self.name, early, self.engine))

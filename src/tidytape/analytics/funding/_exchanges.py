@@ -169,7 +169,7 @@ def carry(
     """
     duration = arguments.duration("holding", holding)
     numbers = [rate, costs] if isinstance(costs, str) else [rate]
-    table = OpenTable.of(frame, [*MARKET, "timestamp"], numbers=numbers)
+    table = OpenTable.of(frame, [*MARKET, "timestamp"], numbers=numbers, optional=["funding_interval"])
     series_columns = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
     ratio = float(duration) / own_interval(table, funding_interval)
     rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))

@@ -126,7 +126,7 @@ def accrued(
         raise QueryError("position", got=position, expected="a finite number, or a column")
     factors = [position] if price is None else [position, price]
     columns = [rate, *(factor for factor in factors if factor is price or isinstance(factor, str))]
-    table = OpenTable.of(frame, ["timestamp"], numbers=columns)
+    table = OpenTable.of(frame, ["timestamp"], numbers=columns, optional=["funding_interval"])
     series_columns = table.series_columns(by, without=["timestamp", *_PAID, *columns])
     is_within, more_settlements = _lengths(table, interval, every)
     if every is not None and table.is_eager:
