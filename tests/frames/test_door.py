@@ -86,9 +86,9 @@ def nan() -> None:
         assert Door.of(frame).frame["x"].to_list() == [1.0, None]
         assert through(frame)["x"].isna().tolist() == [True, False]
     assert through(pd.DataFrame({"x": [np.nan]}))["x"].dtype == "float64"
-    times = pd.DataFrame({"timestamp": [5.0, np.nan]})
+    times = pd.DataFrame({"timestamp": [0.0, np.nan]})
     table = OpenTable.of(times, times=["timestamp"])
-    assert table.rows.collect()["timestamp"].to_list() == [5, None]
+    assert table.rows.collect()["timestamp"].to_list() == [0, None]
     assert str(table.closed(table.rows)["timestamp"].dtype) == "Int64"
     with pytest.raises(QueryError, match="Float64"):
         OpenTable.of(times + 0.5, times=["timestamp"])

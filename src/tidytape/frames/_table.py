@@ -180,8 +180,11 @@ class OpenTable(Generic[IntoFrameT]):
         """
         table = native if isinstance(native, OpenTable) else cls._opened(native, parameter, as_text=as_text)
         needed, numbers, times = (*needed, *numbers, *times), tuple(numbers), tuple(times)
-        require(needed, table.names, also=also, native=table.native)
-        columns = (*needed, *(name for name in (*optional, *EVERYWHERE) if name in table.names))
+        names = (
+            table.frame.collect_schema().names()
+        )  # of a frame in memory, quicker than the names of its plan
+        require(needed, names, also=also, native=table.native)
+        columns = (*needed, *(name for name in (*optional, *EVERYWHERE) if name in names))
         _refuse_outside(table.door, [*columns, *_KNOWN_COLUMNS], parameter)
         of_arguments = dict.fromkeys(numbers, Kind.NUMBER) | dict.fromkeys(times, Kind.TIME)
         own_kinds = {**KINDS, **of_arguments, **(kinds or {}), **dict.fromkeys(table.kinds)}
@@ -211,7 +214,8 @@ class OpenTable(Generic[IntoFrameT]):
         times = [name for name, kind in kinds.items() if kind in {Kind.TIME, Kind.LENGTH}]
         door = None if self.door is None else self.door.with_counts(times)
         frame: Frame = nw.from_native(self.native if door is None else door.frame)
-        schema, types = frame.collect_schema(), self.frame.collect_schema()
+        schema = frame.collect_schema()
+        types = schema if door is self.door else self.frame.collect_schema()
         clocks: dict[str, Clock] = {}
         readings: list[nw.Expr] = []
         words: dict[str, str | None] = {}
