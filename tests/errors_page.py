@@ -64,6 +64,10 @@ OF_AN_ERROR = {
     "QueryError": "Correct the argument that `parameter` names. `expected` and `hint` say how.",
     "RefusedQueryError": "Correct the argument, as for a `QueryError`. `code` is one of the "
     "[codes of the service](#codes-of-the-service).",
+    "CallError": "Write the parameter that the message names. All arguments are passed by name.",
+    "UnknownNameError": "Use the method that the message names.",
+    "ForkError": 'Start processes with `multiprocessing.get_context("spawn")`, for example '
+    '`ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`, and make a client in each.',
     "FetchError": "Catch it if you want to catch everything that can fail while the client fetches data.",
     "ServiceError": "Check the address of the service. Send `request_id` to the operator of the service.",
     "AuthenticationError": "Set `TIDYTAPE_API_KEY`, or pass `api_key`. Ask the operator for a new key.",

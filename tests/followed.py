@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 from polars.testing import assert_frame_equal
 
 from tidytape.lake import TABLES, Lake
@@ -9,6 +12,21 @@ from tidytape.lake.ingest import Market
 
 HEAD = "timestamp,price,amount,side,id\n"
 SAID = Market(exchange="X", raw_symbol="BTC-USD")
+
+
+class Steps(threading.Event):
+    """A stop that makes the next step whenever the follower has nothing to do, and is set after the last one."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        super().__init__()
+        self._steps = list(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self._steps:
+            self._steps.pop(0)()
+        else:
+            self.set()
+        return self.is_set()
 
 
 def trades(*ids: int) -> str:

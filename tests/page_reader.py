@@ -26,7 +26,7 @@ from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits
-from tidytape.service.work._computing import Answer, Task, Threads
+from tidytape.service.work._computing import AnswerTask, Task, Threads
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 IN_A_BROWSER = [
@@ -56,11 +56,12 @@ class Held:
     def limits(self) -> Limits:
         return self.inner.limits
 
-    async def answer(self, task: Task) -> Answer:
-        self.asked.append(task.query)
+    async def run(self, task: Task[Any]) -> Any:
+        if isinstance(task, AnswerTask):
+            self.asked.append(task.query)
         while self.back:
             await asyncio.sleep(0.01)
-        return await self.inner.answer(task)
+        return await self.inner.run(task)
 
 
 @dataclass

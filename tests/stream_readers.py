@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -17,7 +20,11 @@ from tidytape.schema import data_type, schema_of
 from tidytape.service._accounts import Account, Key
 from tidytape.service._buckets import MemoryBuckets
 from tidytape.service.answer._engine import Engine
-from tidytape.service.stream import Streams, Tokens
+from tidytape.service.stream._part import FRAMES
+from tidytape.service.stream._streams import Streams
+from tidytape.service.stream._tokens import Tokens
+from tidytape.service.work._bounds import Looks, Unsent
+from tidytape.service.work._computing import Computing, Threads
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import DATA_UNTIL, identity_columns
 
@@ -25,8 +32,20 @@ SECRET = b"s" * 32
 NEVER = 10.0**6  # seconds: a test says itself when the service looks at the lake
 
 
-def streams_of(lake: Lake, *, every: float = NEVER, secret: bytes = SECRET) -> Streams:
-    return Streams(Engine(lake), Tokens(secret), clock=lambda: 0, allowed=lambda key: True, every=every)
+def streams_of(
+    lake: Lake, *, every: float = NEVER, secret: bytes = SECRET, computing: Computing | None = None
+) -> Streams:
+    engine = Engine(lake)
+    return Streams(
+        engine,
+        Tokens(secret),
+        Looks(lake, ThreadPoolExecutor(2)),
+        computing or Threads(engine),
+        Unsent(),
+        clock=lambda: 0,
+        allowed=lambda key: True,
+        every=every,
+    )
 
 
 def account(tier: str = "enterprise", key: str = "e") -> Account:
@@ -120,14 +139,17 @@ class Driven:
         self.may_read.set()
 
     async def open(self) -> Driven:
-        self.reader = await self.streams.open(self.query, self.account)
+        self.reader = await self.streams.open(self.query, self.account, {"id": "x"}, form=FRAMES)
         self._task = asyncio.create_task(self._read())
         return self
 
     async def _read(self) -> None:
         async for delivery in self.reader.deliveries():
             await self.may_read.wait()
-            self.held.apply(delivery.batch)
+            batch = delivery.batch
+            if delivery.answer is not None:
+                batch = replace(batch, frames=pickle.loads(b"".join(delivery.answer.parts())))
+            self.held.apply(batch)
 
     async def caught_up(self) -> None:
         """Wait until it has taken all that there is."""

@@ -15,7 +15,7 @@ SRC = Path(__file__).parent.parent / "src"
 
 # From the ground up. A room may import the rooms of the lines above its own.
 LAYERS = (
-    ("_version", "errors", "catalogue", "times"),
+    ("_version", "_forks", "errors", "catalogue", "times"),
     ("schema", "query", "budget", "frames"),
     ("wire", "aggregate", "analytics"),
     ("lake",),
@@ -31,6 +31,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(LAYERS) for room in rooms}
 NEIGHBOURS = {
     ("catalogue", "errors"): "asking for a data type that is not there is an error",
     ("times", "catalogue"): "intervals are an enumeration of the catalogue",
+    ("_forks", "errors"): "a forked process in which nothing works is an error",
     ("times", "errors"): "asking for an interval that is not there is an error",
     ("frames", "schema"): "an error names the data type that has a missing column",
     ("budget", "query"): "a weight is the weight of a query",
@@ -44,7 +45,7 @@ LAZY = {
 }
 
 FACE = "__init__.py"
-FACE_LOADS = {"errors", "_version"}
+FACE_LOADS = {"_forks", "errors", "_version"}
 
 # A pure room maps frames to frames: no network, no files, no screen, and no engine but through Narwhals.
 PURE = {"frames", "aggregate", "analytics"}

@@ -12,9 +12,11 @@ from tidytape import errors
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
+    CallError,
     CertificateError,
     DecodeError,
     FetchError,
+    ForkError,
     IncompleteDataError,
     IngestError,
     LakeError,
@@ -30,6 +32,7 @@ from tidytape.errors import (
     TidytapeError,
     TierError,
     TransportError,
+    UnknownNameError,
     nearest,
 )
 
@@ -38,6 +41,9 @@ SERVICE_FACTS = {"code": "C", "url": "http://127.0.0.1/v1/points", "weight": 3, 
 ONE_OF_EACH = [
     TidytapeError("no"),
     QueryError("interval", got="2m", expected="one of 1m, 5m", hint="did you mean '1m'?"),
+    CallError("symbol", got="BTC", expected="raw_symbol"),
+    UnknownNameError("no"),
+    ForkError(),
     ServiceError("no", status=418, **SERVICE_FACTS),
     AuthenticationError("no", status=401, **SERVICE_FACTS),
     TierError("no", status=403, **SERVICE_FACTS),
@@ -101,8 +107,18 @@ def test_pickle_keeps_kind_message_and_facts(error: TidytapeError) -> None:
     assert vars(again) == vars(error)
 
 
-@pytest.mark.parametrize(("error", "builtin"), [(ONE_OF_EACH[1], ValueError), (ONE_OF_EACH[11], KeyError)])
-def test_caught_as_the_builtin_users_expect(error: TidytapeError, builtin: type[Exception]) -> None:
+BUILTINS = {
+    QueryError: ValueError,
+    CallError: TypeError,
+    UnknownNameError: AttributeError,
+    ForkError: RuntimeError,
+    MissingColumnError: KeyError,
+}
+
+
+@pytest.mark.parametrize(("kind", "builtin"), BUILTINS.items())
+def test_caught_as_the_builtin_users_expect(kind: type[TidytapeError], builtin: type[Exception]) -> None:
+    error = next(error for error in ONE_OF_EACH if type(error) is kind)
     with pytest.raises(builtin):
         raise error
 
@@ -129,3 +145,12 @@ def test_nearest(word: str, expected: str | None) -> None:
 def test_a_column_that_no_string_names_breaks_no_suggestion() -> None:
     error = MissingColumnError(["close"], available=[("BTC", "close"), 5, "clos"])  # type: ignore[list-item]
     assert "did you mean 'clos'?" in str(error)
+
+
+def test_a_message_shows_controls_of_direction_escaped() -> None:
+    class Foreign:
+        def __repr__(self) -> str:
+            return "a\u202eb\nc"
+
+    error = QueryError("na\u2066me", got=Foreign(), expected="a text")
+    assert str(error) == r"na\u2066me: got a\u202eb\nc, expected a text"

@@ -278,10 +278,21 @@ def test_describe_is_one_row_per_column() -> None:
     )
 
 
-def test_rates_and_skew_alone_have_a_sign() -> None:
+def test_rates_skew_changes_and_lines_alone_have_a_sign() -> None:
     signed = {column.name for name in DATA_TYPES for column in schema_of(name).columns if column.signed}
     rates = {f"{rate}_{end}" for rate in ("rate", "predicted") for end in ("open", "high", "low", "close")}
     assert signed == rates | {"skew"}
+    of_lists = {
+        column.name for table in (MARKETS, PREDICTION_MARKETS) for column in table.columns if column.signed
+    }
+    changes = {
+        "volume_change_24h",
+        "price_change_24h",
+        "oi_change_24h",
+        "one_day_price_change",
+        "one_day_oi_change",
+    }
+    assert of_lists == changes | {"line"}
 
 
 def test_volume_of_a_profile_is_in_the_schema_though_not_on_the_wire() -> None:

@@ -12,17 +12,21 @@ True
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tidytape import _forks as _forks  # its hook must be there before the process forks
 from tidytape._version import __version__
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
+    CallError,
     CertificateError,
     DecodeError,
     EmptyAnswerWarning,
     FetchError,
+    ForkError,
     IncompleteDataError,
     IngestError,
     LakeError,
@@ -41,6 +45,7 @@ from tidytape.errors import (
     TierError,
     TransportError,
     UnencryptedKeyWarning,
+    UnknownNameError,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +102,8 @@ else:
         if name in _HOMES:
             value = globals()[name] = getattr(import_module(_HOMES[name]), name)
             return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        names = import_module("tidytape.client._other_clients")
+        raise names.unknown_name(sys.modules[__name__], name, __all__)
 
     def __dir__():
         return sorted(__all__)
@@ -107,12 +113,14 @@ __all__ = [
     "AsyncClient",
     "AuthenticationError",
     "BudgetError",
+    "CallError",
     "CertificateError",
     "Client",
     "DecodeError",
     "EmptyAnswerWarning",
     "FetchError",
     "Fetched",
+    "ForkError",
     "IncompleteDataError",
     "IngestError",
     "LakeError",
@@ -135,6 +143,7 @@ __all__ = [
     "TierError",
     "TransportError",
     "UnencryptedKeyWarning",
+    "UnknownNameError",
     "__version__",
     "aggregate",
     "analytics",

@@ -217,7 +217,7 @@ class StreamEnd(StrEnum):
 
 
 class NoteCode(StrEnum):
-    """Why the points of a market do not fill the window.
+    """Why the points of a market do not fill the window, or what else an answer says of itself.
 
     Attributes: ``meaning``, ``warns``: whether Python warns the caller, because the market has no points at all in the
     window for another reason than that nothing happened.
@@ -242,6 +242,11 @@ class NoteCode(StrEnum):
     PART = (
         "PART",
         "The points begin after the window does, or end before it, or only longer candles tell of some of it",
+    )
+    IGNORED = "IGNORED", "The data type has no use for some parameters of the query, so they changed nothing"
+    SUMMED = (
+        "SUMMED",
+        "The lake names no exchange for this data type, so the points are sums over several exchanges",
     )
 
 
@@ -768,6 +773,8 @@ NOTE_FIELDS: tuple[Field, ...] = (
         "",
         "Tenors that the market's newest quotes make up, where this one is not among them",
     ),
+    Field("parameters", "parameters", "string[]", "", "Parameters of the query that changed nothing"),
+    Field("exchanges", "exchanges", "string[]", "", "Exchanges that the points are sums over"),
 )
 """Fields of a note beside the series; only ``code`` is always there."""
 
@@ -800,14 +807,14 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
     Field("groupItemTitle", "group_item_title", "string", "", "Title within a grouped market"),
     Field("outcomes", "outcomes", "string[]", "", "Possible outcomes"),
     _double("lastPrice", "last_price", "probability", "Last price, 0 to 1"),
-    _double("oneDayPriceChange", "one_day_price_change", "probability", "24-hour price change"),
+    _double("oneDayPriceChange", "one_day_price_change", "probability", "24-hour price change", signed=True),
     Field("prices", "prices", "double[]", "probability", "Recent price history"),
     _double("totalVolume", "total_volume", "USD", "Total volume traded"),
     _double("buyVolume24H", "buy_volume_24h", "USD", "24-hour buy volume"),
     _double("sellVolume24H", "sell_volume_24h", "USD", "24-hour sell volume"),
     _double("volumeChange24H", "volume_change_24h", "%", "24-hour volume change", signed=True),
     _double("openInterest", "open_interest", "USD", "Current open interest"),
-    _double("oneDayOIChange", "one_day_oi_change", "USD", "24-hour open interest change"),
+    _double("oneDayOIChange", "one_day_oi_change", "USD", "24-hour open interest change", signed=True),
     _double("uniqueTraders", "unique_traders", "traders", "Number of unique traders"),
     _double("orderPriceMinTickSize", "order_price_min_tick_size", "probability", "Minimum price tick"),
     Field("conditionId", "condition_id", "string", "", "Condition identifier of the exchange"),
@@ -815,7 +822,7 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
     _SINCE,
     Field("availableTo", "available_to", "timestamp", "UTC", "Market expiry"),
     Field("sportsMarketType", "sports_market_type", "string", "", "Sports market type"),
-    _double("line", "line", "", "Line value for sports markets"),
+    _double("line", "line", "", "Line value for sports markets", signed=True),
 )
 """The fields of a prediction-market entry."""
 

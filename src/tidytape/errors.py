@@ -4,6 +4,7 @@
 
     TidytapeError
     ├── QueryError (also a ValueError)   an argument is wrong; the client raises it before it sends the request
+    │   ├── CallError (also a TypeError)  a call has an argument that the method does not have, or lacks one
     │   └── RefusedQueryError (also a FetchError)  the service refused a request that tidytape had accepted
     ├── FetchError                       a fetch failed after it began; base of RefusedQueryError and of these errors:
     │   ├── ServiceError                 the service did not answer the request
@@ -19,6 +20,8 @@
     │   ├── IncompleteDataError          the answer does not have all data of the window
     │   ├── StreamGapError               the stream cannot continue from its token
     │   └── TapeError                    the tape is damaged, or has no answer to the query
+    ├── UnknownNameError (also an AttributeError)  an object does not have a method or attribute of this name
+    ├── ForkError (also a RuntimeError)  the process was forked from one in which polars or the lake had run
     ├── MissingColumnError (also a KeyError)  a frame does not have a column that the function needs
     ├── IngestError                      a file cannot go into the lake; nothing of it was stored
     └── LakeError                        the lake cannot be opened, read or written
@@ -30,6 +33,7 @@ no equal keys; `EmptyAnswerWarning`, a market of the query has no points, and th
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -39,10 +43,12 @@ from typing import Any
 __all__ = [
     "AuthenticationError",
     "BudgetError",
+    "CallError",
     "CertificateError",
     "DecodeError",
     "EmptyAnswerWarning",
     "FetchError",
+    "ForkError",
     "IncompleteDataError",
     "IngestError",
     "LakeError",
@@ -61,6 +67,7 @@ __all__ = [
     "TierError",
     "TransportError",
     "UnencryptedKeyWarning",
+    "UnknownNameError",
     "counted",
     "did_you_mean",
     "nearest",
@@ -215,7 +222,7 @@ class QueryError(TidytapeError, ValueError):
     ) -> None:
         if message is None:
             value_text = "left out" if got is None else f"got {shown(got)}"
-            message = f"``{_cut(parameter)}``: {value_text}, expected {expected}"
+            message = f"``{_cut(escaped(parameter))}``: {value_text}, expected {expected}"
             if hint:
                 message += f"; {hint}"
         super().__init__(message)
@@ -257,14 +264,14 @@ class QueryError(TidytapeError, ValueError):
 
 
 def shown(value: object, limit: int = 120) -> str:
-    r"""Return a value as a message quotes it: on one line, and cut if it is long.
+    r"""Return a value as a message quotes it: on one line, with control characters written out, and cut if it is long.
 
     Examples
     --------
     >>> print(shown("a\nb"))
     'a\nb'
     """
-    return _cut(repr(value), limit)
+    return _cut(escaped(repr(value)), limit)
 
 
 def escaped(text: str, *, keep: str = "") -> str:
@@ -280,6 +287,17 @@ def escaped(text: str, *, keep: str = "") -> str:
         letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode("ascii")
         for letter in text
     )
+
+
+def html_text(text: str) -> str:
+    r"""Return a text for an element of HTML, with its control characters written out, those of direction among them.
+
+    Examples
+    --------
+    >>> print(html_text("<a>\u202eb"))
+    &lt;a&gt;\u202eb
+    """
+    return html.escape(escaped(text, keep="\n"), quote=False)
 
 
 def _cut(text: str, limit: int = 120) -> str:
@@ -302,6 +320,37 @@ class FetchError(TidytapeError):
 
 class RefusedQueryError(QueryError, FetchError):
     """The service refused a request that tidytape had accepted (HTTP 400, 403, 414 or 431)."""
+
+
+class CallError(QueryError, TypeError):
+    """A call has an argument that the method does not have, or lacks one that it needs.
+
+    It is also a TypeError, which Python raises for such a call of any other function.
+    """
+
+
+class UnknownNameError(TidytapeError, AttributeError):
+    """An object does not have a method or attribute of this name. The message names the method that does the same.
+
+    It is also an AttributeError, so ``hasattr`` returns False.
+    """
+
+
+class ForkError(TidytapeError, RuntimeError):
+    """The process was forked from a process in which polars or the lake had run; neither works in such a process.
+
+    Examples
+    --------
+    >>> print(ForkError())
+    polars or a lake ran before this process was forked, so neither works here; start processes with \
+multiprocessing.get_context("spawn"), and pass that to ProcessPoolExecutor as mp_context
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "polars or a lake ran before this process was forked, so neither works here; start processes with "
+            'multiprocessing.get_context("spawn"), and pass that to ProcessPoolExecutor as mp_context'
+        )
 
 
 class ServiceError(FetchError):
@@ -585,7 +634,7 @@ class IngestError(TidytapeError):
     failures : tuple of (str, TidytapeError)
         If you ingested several files: the path and the error of each file that failed.
     report : IngestReport or None
-        If you ingested several files: the report of the files that are in the lake.
+        If you ingested several files, or followed logs: the report of what is in the lake.
     """
 
     def __init__(

@@ -84,8 +84,8 @@ def test_an_unknown_interval_is_named(trades):
 
 
 def test_a_missing_column_is_named(engine, trades):
-    with pytest.raises(MissingColumnError, match="sequence"):
-        candles(engine.frame(trades.drop("sequence")), interval="1m")
+    with pytest.raises(MissingColumnError, match="amount"):
+        candles(engine.frame(trades.drop("amount")), interval="1m")
     assert engine.polars(candles(engine.frame(trades.drop("side")), interval="1m")).height == 6
     with pytest.raises(MissingColumnError, match="side"):
         candles(engine.frame(trades.drop("side")), interval="1m", by_side=True)

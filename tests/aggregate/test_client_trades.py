@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 import tidytape
 from tidytape import aggregate
 from tidytape.analytics import pit, profile
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
 
 TIME = pl.Datetime("us", "UTC")
 TIMES = ("timestamp", "period_start", "period_end", "first_timestamp", "last_timestamp")
@@ -75,9 +75,26 @@ def test_trades_of_one_moment_at_one_price_need_no_order(trades):
     assert FUNCTIONS["tpo"](alike.drop("sequence")).equals(FUNCTIONS["tpo"](alike))
 
 
-def test_candles_need_an_order(trades):
-    with pytest.raises(MissingColumnError, match="sequence"):
-        aggregate.candles(trades.drop("sequence"), interval="1m")
+def test_ids_that_are_numbers_order_the_trades_of_one_time(engine):
+    trades = pl.DataFrame(
+        {
+            "exchange": "A", "raw_symbol": "X", "timestamp": [5, 5, 5, 7, 7], "id": ["9", "10", "11", "99", "100"],
+            "price": [2.0, 1.0, 3.0, 5.0, 4.0], "amount": 1.0, "side": ["BUY", "SELL", "BUY", "BUY", "BUY"],
+        }
+    )  # fmt: skip
+    names = ("open", "high", "low", "close", "volume")
+    for order in ([3, 1, 4, 0, 2], [2, 0, 4, 1, 3]):
+        got = engine.polars(aggregate.candles(engine.frame(trades[order]), interval="1m"))
+        assert got.select(names).rows() == [(2.0, 5.0, 1.0, 4.0, 5.0)]
+    # Without an order, the open and the close of several prices at one time are unknown.
+    for unordered in (trades.drop("id"), trades.with_columns(id=pl.col("id") + "x")):
+        got = engine.polars(aggregate.candles(engine.frame(unordered), interval="1m"))
+        assert got.select(names).fill_nan(None).rows() == [(None, 5.0, 1.0, None, 5.0)]
+    sides = engine.polars(aggregate.candles(engine.frame(trades.drop("id")), interval="1m", by_side=True))
+    assert sides.select("side", *names).fill_nan(None).rows() == [
+        ("BUY", None, 5.0, 2.0, None, 4.0),
+        ("SELL", 1.0, 1.0, 1.0, 1.0, 1.0),
+    ]
 
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))
@@ -107,6 +124,7 @@ def test_trades_of_a_client_make_what_the_service_makes_of_them(backend):
         words = cs.by_name("exchange", "raw_symbol").cast(pl.String)
         assert_frame_equal(ours.select(names).with_columns(words), theirs.select(names).with_columns(words))
 
+    common(aggregate.candles(trades, interval="1m"), client.candles(interval="1m", **asked))
     common(aggregate.volume_profile(trades, **cut), client.volume_profile(**cut, **asked))
     levels = aggregate.tpo(trades, **cut)
     common(levels, client.tpo(**cut, **asked))

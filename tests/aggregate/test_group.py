@@ -90,8 +90,16 @@ def test_a_filled_gap_counts_where_no_member_traded(engine):
         name: pl.Series([None, 4, None], dtype=pl.Int64) for name in ("first_timestamp", "last_timestamp")
     }
     idle = CANDLES.with_columns(**times, volume=pl.Series([0.0, 0.2, 0.0]))
-    got = engine.polars(group(engine.frame(idle), data_type=AGNOSTIC))
+    flat = pl.col("exchange") == "A"
+    fills = idle.with_columns(
+        pl.when(flat).then(12.5).otherwise(pl.col(name)).alias(name)
+        for name in ("open", "high", "low", "close")
+    )
+    got = engine.polars(group(engine.frame(fills), data_type=AGNOSTIC))
     assert got.select("open", "high", "low", "close").rows() == [(11.0, 14.0, 11.0, 11.5)]
+    # A candle without volume whose price moved is no fill, and nobody knows when it was first traded.
+    got = engine.polars(group(engine.frame(idle), data_type=AGNOSTIC))
+    assert got.select("open", "high", "low", "close").rows() == [(None, 14.0, 8.0, None)]
 
 
 def test_each_coin_and_each_side_is_a_series(engine):

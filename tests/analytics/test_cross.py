@@ -486,3 +486,59 @@ def test_candles_of_a_market_whose_trades_have_no_times_leave_open_and_close_unk
     joined = cross.consolidated(candles).select(names).row(0)
     assert joined == (None, 12.0, 9.0, None, pytest.approx(0.3))
     assert cross.consolidated(candles[1:]).select(names).row(0) == (10.5, 11.0, 10.0, 10.0, 0.2)
+
+
+# --- absent and unknown -------------------------------------------------------------------------------------------
+
+
+def test_a_market_that_stops_reporting_keeps_its_open_interest_for_a_day():
+    def market(name: str, value: float, hours: range) -> pl.DataFrame:
+        prices = dict.fromkeys(("open", "high", "low", "close"), value)
+        times = [hour * HOUR for hour in hours]
+        columns = {"exchange": name, "raw_symbol": name, "coin": "BTC", "amount_unit": "COIN", **prices}
+        return pl.DataFrame({"timestamp": times}).with_columns(
+            **{key: pl.lit(x) for key, x in columns.items()}
+        )
+
+    frame = pl.concat(
+        [market("A", 100.0, range(40)), market("B", 50.0, range(40)), market("C", 30.0, range(5))]
+    )
+    got = cross.total(frame, amount="close")
+    assert got["close"].to_list() == [180.0] * 29 + [150.0] * 11  # 24 hours after hour 4
+    assert got["markets"].to_list() == [3] * 29 + [2] * 11
+    assert cross.total(frame, amount="close", carry="0s")["close"].to_list() == [180.0] * 5 + [150.0] * 35
+    # A frame with volumes has candles, and a price is no stock.
+    assert cross.total(frame.with_columns(volume=1.0), amount="close")["close"][-1] == 150.0
+    assert cross.total(frame.with_columns(volume=1.0), amount="close")["close"][6] == 150.0
+
+
+def test_a_market_alone_has_no_premium():
+    alone = pl.concat([markets(1.0), markets(2.0, 4.0, time=HOUR)])
+    got = cross.premium(alone)
+    assert got.select("premium", "reference").rows() == [(None, None), (2 / 3 - 1, 3.0), (4 / 3 - 1, 3.0)]
+    assert cross.premium(alone, reference={"exchange": "A"})["premium"].to_list() == [0.0, 0.0, 1.0]
+
+
+def test_contracts_are_no_unit(engine):
+    frame = engine.frame(markets(1.0, 2.0, amount_unit=["CONTRACTS", "CONTRACTS"]))
+    if engine.name in {"polars", "pandas", "pyarrow"}:
+        with pytest.raises(QueryError, match="amount_unit: 'CONTRACTS'"):
+            cross.total(frame, amount="close")
+        return
+    for got, name in (
+        (cross.total(frame, amount="close"), "close"),
+        (cross.market_share(frame, amount="close"), "share"),
+    ):
+        assert set(engine.polars(got).fill_nan(None)[name]) == {None}
+
+
+def test_a_market_without_a_report_stays_out_and_one_whose_report_is_null_makes_the_mean_null(engine):
+    rates = markets(0.1, 0.2, 0.3).rename({"close": "rate_close"})
+    for interest, expected in (
+        (markets(1.0, 3.0), (0.175, None, 2)),
+        (markets(1.0, 3.0, None), (None, None, 2)),
+        (markets(1.0, 3.0, 0.0), (0.175, 1.0, 2)),
+    ):
+        got = engine.polars(cross.oi_weighted(engine.frame(rates), engine.frame(interest))).fill_nan(None)
+        [(mean, coverage, count)] = got.select("rate_close", "coverage", "markets").rows()
+        assert (mean, coverage, count) == (expected[0] and pytest.approx(expected[0]), *expected[1:])

@@ -659,3 +659,51 @@ def test_a_future_that_expires_out_of_reach_has_no_year_and_keeps_its_expiry(eng
     assert got["days"].to_list() == [None, 10.0]
     carried = engine.polars(funding.cash_and_carry(engine.frame(frame), expiry="expiry"))
     assert carried.columns == [*got.columns, "costs", "financing", "carry", "carry_annualized", "trade"]
+
+
+# --- markets that change their interval ---------------------------------------------------------------------------
+
+
+CHANGED = pl.DataFrame(
+    {
+        "timestamp": [*range(0, 56, 8), *range(49, 72)],
+        "rate_close": [0.0008] * 7 + [0.0001] * 23,
+        "funding_interval": [8 * HOUR] * 7 + [HOUR] * 23,
+    }
+).with_columns(pl.col("timestamp") * HOUR)  # 8 hours, then every hour, from 2025-08 (freqtrade#12583)
+
+
+def test_the_funding_interval_of_each_row_says_when_it_settled(engine):
+    got = engine.polars(funding.accrued(engine.frame(CHANGED), interval="1h", position=10_000.0)).sort(
+        "timestamp"
+    )
+    assert got["accrued"][-1] == pytest.approx(-79.0, abs=1e-9)
+    assert got["missed"][-1] == 0
+    # Points between two settlements tell the same rate again.
+    hours = pl.DataFrame({"timestamp": [hour * HOUR for hour in range(72)]}).join(
+        CHANGED, on="timestamp", how="left"
+    )
+    hours = hours.with_columns(pl.all().forward_fill())
+    assert funding.accrued(hours, position=10_000.0)["accrued"][-1] == pytest.approx(-79.0, abs=1e-9)
+    # A settlement that is not there is missed, at the interval of the row after it.
+    lacking = funding.accrued(CHANGED.filter(~pl.col("timestamp").is_in([16 * HOUR, 50 * HOUR])))
+    assert lacking["missed"].to_list() == [0, 0, *[1] * 5, *[2] * 21][: len(lacking)]
+    assert lacking["accrued"].null_count() == len(lacking) - 2
+    unknown = CHANGED.with_columns(
+        funding_interval=pl.when(pl.int_range(pl.len()) != 3).then("funding_interval")
+    )
+    assert funding.accrued(unknown)["accrued"].null_count() == len(CHANGED) - 3
+
+
+def test_rows_that_contradict_an_explicit_interval_are_not_paid():
+    with pytest.warns(SettlementWarning):
+        got = funding.accrued(CHANGED, settled_every="8h", interval="1h", position=10_000.0)
+    assert got["payment"].to_list() == [*[pytest.approx(-8.0)] * 7, None, None]
+    assert got["accrued"].to_list()[-3:] == [pytest.approx(-56.0), None, None]
+
+
+def test_without_a_time_between_settlements_one_must_be_said():
+    with pytest.raises(QueryError, match="settled_every: left out, expected the time between settlements"):
+        funding.accrued(CHANGED.drop("funding_interval"))
+    with pytest.raises(QueryError, match="funding_interval"):
+        funding.accrued(CHANGED, funding_interval="8h")

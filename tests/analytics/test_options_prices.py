@@ -314,3 +314,21 @@ def test_what_cannot_be_right_is_refused(function):
     with pytest.raises(MissingColumnError) as error:
         function(option().drop("forward"))
     assert "forward" in error.value.missing
+
+
+def test_the_price_at_expiry_is_the_intrinsic_value(engine):
+    now = datetime(2026, 3, 6, 8, tzinfo=UTC)
+    chain = pl.DataFrame(
+        {
+            "timestamp": [now, now, now, now, now + timedelta(seconds=1)],
+            "expiry": [now] * 5,
+            "strike": [50_000.0, 50_000.0, 70_000.0, 70_000.0, 50_000.0],
+            "option_type": ["CALL", "PUT", "CALL", "PUT", "CALL"],
+            "forward": [60_000.0] * 5,
+            "implied_volatility": [50.0, 50.0, None, 50.0, 50.0],
+        }
+    )
+    for premium, unit in (("quote", 1.0), ("coin", 60_000.0)):
+        got = engine.polars(options.black76_price(engine.frame(chain), premium=premium))
+        prices = got.sort("timestamp", "strike", "option_type")["black76_price"].fill_nan(None).to_list()
+        assert prices == [10_000.0 / unit, 0.0, 0.0, 10_000.0 / unit, None]

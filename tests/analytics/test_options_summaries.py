@@ -14,8 +14,16 @@ import pytest
 from oracles.volatility import realized
 from tables import each_row
 from tidytape import Client
-from tidytape.analytics.options import percentile, realized_volatility, tenor_slope, tenor_structure, z_score
+from tidytape.analytics.options import (
+    percentile,
+    rank,
+    realized_volatility,
+    tenor_slope,
+    tenor_structure,
+    z_score,
+)
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.times import DAY
 
 pytestmark = pytest.mark.usefixtures("small_times")  # times are small numbers of nanoseconds
 
@@ -127,7 +135,7 @@ def test_prices_that_do_not_move_have_no_volatility() -> None:
     [
         ({"window": 1}, "window"),
         ({"window": 2, "estimator": "parkinsons"}, "did you mean 'parkinson'"),
-        ({"window": 2, "interval": "2d"}, "interval"),
+        ({"window": 2, "interval": "2x"}, "interval"),
         ({"window": 2, "days_per_year": 0}, "days_per_year"),
     ],
 )
@@ -280,3 +288,41 @@ def test_bad_arguments_of_comparisons() -> None:
         z_score(HISTORY.with_columns(z_score=0), value="x", window=3)
     with pytest.raises(MissingColumnError, match="y"):
         percentile(HISTORY, value="y", window=3)
+
+
+# --- rank, holes, impossible prices -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("window", "least"), [(2, 2), (3, 2), (40, 5)])
+def test_rank_equals_the_plain_loop(window: int, least: int) -> None:
+    values = HISTORY.sort("timestamp")["x"].fill_nan(None).to_list()
+    expected: list[float | None] = []
+    for place, value in enumerate(values):
+        before = [x for x in values[max(place - window, 0) : place] if x is not None]
+        known = value is not None and len(before) >= least and max(before) > min(before)
+        expected.append(100 * (value - min(before)) / (max(before) - min(before)) if known else None)
+    for frame in (HISTORY, HISTORY.lazy()):
+        got = rank(frame, value="x", window=window, least=least)
+        got = (got.collect() if isinstance(got, pl.LazyFrame) else got).sort("timestamp")
+        assert got["rank"].to_list() == [x if x is None else pytest.approx(x) for x in expected]
+
+
+def test_a_window_across_a_hole_says_since_when_it_is() -> None:
+    days = [0, 1, 2, 3, 100, 101]
+    frame = pl.DataFrame({"timestamp": [day * DAY for day in days], "x": [1.0, 3.0, 2.0, 5.0, 4.0, 1.0]})
+    for function, name in ((z_score, "z_score"), (percentile, "percentile"), (rank, "rank")):
+        got = function(frame, value="x", window=2)
+        assert got[f"{name}_since"].to_list() == [None, 0, 0, DAY, 2 * DAY, 3 * DAY]
+        with pytest.raises(QueryError, match=f"{name}_since"):
+            function(got.drop(name), value="x", window=2)
+
+
+def test_a_variance_below_zero_is_no_volatility() -> None:
+    prices = {"open": [100.0] * 3, "high": [101.0] * 3, "low": [99.0] * 3, "close": [110.0] * 3}
+    frame = pl.DataFrame({"timestamp": [0, DAY, 2 * DAY], **prices})
+    got = realized_volatility(frame, window=2, interval="1d", estimator="garman_klass")
+    assert got["realized_volatility"].to_list() == [None, None, None]
+    still = frame.with_columns(pl.lit(100.0).alias(name) for name in prices)
+    got = realized_volatility(still, window=2, interval="1d", estimator="garman_klass")
+    assert got["realized_volatility"].to_list() == [None, 0.0, 0.0]
+    assert str(got["realized_volatility"][1]) == "0.0"

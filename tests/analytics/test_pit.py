@@ -508,3 +508,15 @@ def test_facts_that_are_all_there_more_than_once_are_warned_of():
 def test_facts_may_say_nothing_but_when_they_were_known():
     facts = pl.DataFrame({"known_at": [NOON], "v": [1.0]})
     assert pit.asof_join(pl.DataFrame({"timestamp": [NOON + HOUR]}), facts)["v"].to_list() == [1.0]
+
+
+def test_no_delay_and_no_tolerance_may_be_text(small_times):
+    frame = pl.DataFrame({"timestamp": [0, 10], "interval": "1h", "v": [1.0, 2.0]})
+    assert pit.known_at(frame, delay="0s").equals(pit.known_at(frame))
+    decisions = pl.DataFrame({"timestamp": [10, 11], "known_at": [10, 11]})
+    facts = pl.DataFrame({"timestamp": [10], "known_at": [10], "w": [2.0]})
+    joined = pit.asof_join(decisions, facts, tolerance="0s", by=[])
+    assert joined["w"].to_list() == [2.0, None]
+    for bad in ("0", "0 apples", "-0s"):
+        with pytest.raises(QueryError, match="delay"):
+            pit.known_at(frame, delay=bad)

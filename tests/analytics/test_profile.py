@@ -310,8 +310,8 @@ def test_pandas_categories_without_rows_give_no_profile():
         ({"by": ["day", "day"]}, "by"),
         ({"by": "price"}, "by"),
         ({"by": "val"}, "by"),
-        ({"price": "text"}, "price"),
-        ({"count": "text"}, "count"),
+        ({"price": "text"}, "levels"),
+        ({"count": "text"}, "levels"),
     ],
 )
 def test_argument_that_cannot_be_right_is_refused(constructor, arguments, parameter):

@@ -15,6 +15,8 @@ from tables import each_row
 from tidytape.analytics import profile
 from tidytape.errors import MissingColumnError, QueryError
 
+pytestmark = pytest.mark.usefixtures("small_times")  # times are small numbers of nanoseconds
+
 # A drawn day of half hours, rows of 1, letters as blocks 0, 1, 2, …:
 #
 #   16  F            tail

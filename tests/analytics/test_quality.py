@@ -537,7 +537,7 @@ def test_spans_shorter_than_intervals_have_those_that_start_in_them() -> None:
 def test_weeks_start_on_mondays() -> None:
     mondays = [datetime(2024, 8, 5, tzinfo=UTC) + timedelta(weeks=n) for n in (0, 1, 3)]
     weeks = pl.DataFrame({"timestamp": mondays, "interval": "WEEK"})
-    assert quality.gaps(weeks).rows() == [("WEEK", mondays[1] + timedelta(weeks=1), mondays[2], 1)]
+    assert quality.gaps(weeks).rows() == [("1w", mondays[1] + timedelta(weeks=1), mondays[2], 1)]
     assert quality.audit(weeks).select("finding", "count").rows() == [("missing_bucket", 1)]
     assert quality.completeness(weeks)["completeness"].item() == 0.75
 
@@ -691,3 +691,30 @@ def test_one_amount_that_was_rounded_is_none() -> None:
     assert quality.audit(frame, checks="quote_mismatch").is_empty()
     unknown = frame.with_columns(quote_amount=pl.lit(None, pl.Float64))
     assert quality.audit(unknown, checks="quote_mismatch").is_empty()
+
+
+def test_open_interest_and_rates_that_do_not_move_are_found() -> None:
+    hour, rows = 3_600_000_000_000, 40
+    times = [row * hour for row in range(rows)]
+    still = [1.0 + 0.1 * min(row, 10) for row in range(rows)]
+    moving = [1.0 + 0.1 * (row % 7) for row in range(rows)]
+    market = {"exchange": "X", "raw_symbol": "Y", "interval": "1h", "timestamp": times}
+    interest = pl.DataFrame({**market, **dict.fromkeys(("open", "high", "low", "close"), still)})
+    checks = {"checks": ["frozen_interest"]}
+    assert quality.audit(interest, **checks).select("finding", "count", "first").rows() == [
+        ("frozen_interest", 29, 11 * hour)
+    ]
+    assert len(quality.audit(interest, frozen=30, **checks)) == 0
+    rates = pl.DataFrame({**market, "rate_close": still, "predicted_close": [None] * rows})
+    rates = rates.cast({"predicted_close": pl.Float64})
+    for frame in (
+        rates,
+        rates.drop("predicted_close"),
+        rates.with_columns(predicted_close=pl.col("rate_close")),
+    ):
+        [(count, first)] = quality.audit(frame, checks="frozen_rate").select("count", "first").rows()
+        assert (count, first) == (29, 11 * hour)
+    # A rate stays the same until it settles, and a prediction that moves shows that the feed is alive.
+    assert len(quality.audit(rates.head(34), checks="frozen_rate")) == 0
+    alive = rates.with_columns(predicted_close=pl.Series(moving))
+    assert len(quality.audit(alive, checks="frozen_rate")) == 0

@@ -31,7 +31,7 @@ from bench_history import END, EXCHANGE, SYMBOL, filled
 from tidytape.demo import fill
 from tidytape.demo._market import START_NS
 
-TIERS = "[load]\nper_minute = 40000000\nburst = 80000000\naggregation = true\ntypes = 'enterprise'\n"
+TIERS = "[load]\nper_minute = 40000000\nburst = 80000000\naggregation = true\ntypes = 'enterprise'\nstreams = 1000\n"
 DEMO = START_NS // 10**9
 DAYS = 60
 FIRST = END // 10**9 - DAYS * 86_400

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import polars as pl
 import pytest
 
@@ -84,3 +86,43 @@ def test_a_link_stays_one_and_a_folder_is_refused_at_once(tmp_path):
 def test_columns_without_a_value_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     put(pl.DataFrame({"close": [1.0, 2.0], "volume": pl.Series([None, None], dtype=pl.Float64)}), None)
     assert "null in every row: volume" in capsys.readouterr().out.splitlines()
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "BTC-USDT", "'=1", "", None, "a\u202eb\u2066"]
+
+
+def test_a_spreadsheet_runs_no_text_of_a_csv(tmp_path):
+    frame = pl.DataFrame(
+        {
+            "=name": FORMULAS,
+            "enum": pl.Series(FORMULAS, dtype=pl.Categorical),
+            "price": [-1.5] * len(FORMULAS),
+        }
+    ).with_columns(
+        waits=pl.lit(timedelta(seconds=-1)),
+        levels=pl.concat_list(pl.lit(-1.0)),
+    )
+    put(frame, tmp_path / "out.csv")
+    written = pl.read_csv(tmp_path / "out.csv")
+    harmless = [
+        "'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\t=1", "'\r=1", "BTC-USDT", "'=1", "", None, "a\\u202eb\\u2066",
+    ]  # fmt: skip
+    assert written.columns == ["'=name", "enum", "price", "waits", "levels"]
+    assert written["'=name"].to_list() == harmless
+    assert written["enum"].to_list() == harmless
+    assert written["price"].to_list() == [-1.5] * len(FORMULAS)  # numbers stay numbers
+    assert set(written["waits"]) == {"-PT1S"}
+    assert set(written["levels"]) == {"[-1.0]"}
+
+
+def test_other_files_have_the_texts_themselves(tmp_path):
+    frame = pl.DataFrame({"text": FORMULAS})
+    for name, read in (("out.parquet", pl.read_parquet), ("out.jsonl", pl.read_ndjson)):
+        put(frame, tmp_path / name)
+        assert read(tmp_path / name)["text"].to_list() == FORMULAS
+
+
+def test_a_table_shows_controls_of_direction_escaped(printed):
+    lines = printed(None, pl.DataFrame({"raw_symbol": ["a\u202eb", "c"]}))
+    assert any(r"a\u202eb" in line for line in lines)
+    assert not any("\u202e" in line for line in lines)

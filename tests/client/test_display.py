@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import tidytape
-from tidytape.client._display import described, lasting, spans
+from tidytape.client._display import described, facts_table, lasting, spans
 from tidytape.client._metadata import Metadata
 from tidytape.client._plans import Plan, PlanPart
 from tidytape.errors import ServerError
@@ -52,6 +52,12 @@ def test_metadata_is_one_line() -> None:
     assert "1970-01-01T00:01:00Z to 1970-01-01T00:02:00Z" in shown
     assert shown.count("&lt;b&gt;") == 1
     assert partial.hash in shown
+
+
+def test_a_table_of_facts_writes_out_controls_of_direction() -> None:
+    shown = facts_table("Plan", {"query": "a\u202eb<i>"})
+    assert r"a\u202eb&lt;i&gt;" in shown
+    assert "\u202e" not in shown
 
 
 def test_the_hash_of_a_huge_frame_is_made_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from tidytape.client._local import AppTransport
 from tidytape.errors import (
     AuthenticationError,
     DecodeError,
+    ForkError,
     IncompleteDataError,
     QueryError,
     RateLimitError,
@@ -538,10 +539,10 @@ def test_a_fork_has_no_part_in_a_local_client(tmp_path: Path) -> None:
     def child() -> bool:
         try:
             client.usage()
-        except TransportError as error:
+        except ForkError as error:
             client.close()
             transport._finalizer()
-            return "fork" in str(error)
+            return "spawn" in str(error)
         return False
 
     assert in_a_fork(child)

@@ -19,6 +19,7 @@ from simulated.everything import everything
 from tables import each_row
 from tidytape.catalogue import DATA_TYPES, DataType, Selection, SortDirection
 from tidytape.client._series import FetchQuery, SeriesMethods
+from tidytape.client._streams import stream_query
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.query import PointsQuery
 from tidytape.schema import TPO_SESSIONS, schema_of
@@ -176,7 +177,13 @@ def test_a_funding_interval_is_a_duration_or_milliseconds() -> None:
         ("implied_volatility", {"coin": None}, "coin: left out"),
         ("token_supply", {"token_name": None}, "token_name: left out"),
         ("liquidation_heatmap", {"coin": None}, "coin: left out"),
-        ("trades", {"exchange": None}, "exchange: left out"),
+        (
+            "trades",
+            {"exchange": None, "coin": None, "raw_symbol": "BTCUSDT"},
+            "exchange: left out.* or coin instead",
+        ),
+        ("trades", {"exchange": []}, "exchange: left out"),
+        ("skew", {"exchange": None}, "exchange: left out"),
     ],
 )
 def test_what_cannot_be_right_is_never_sent(
@@ -186,6 +193,39 @@ def test_what_cannot_be_right_is_never_sent(
     with client(transport) as asking, pytest.raises(QueryError, match=message):
         getattr(asking, name)(**SERIES[name][1] | changed)
     assert transport.requests == []
+
+
+@each_row(
+    ("name", "parameter", "value"),
+    [
+        ("candles", "max_depth", 100),
+        ("tpo", "max_depth", 100),
+        ("funding", "max_depth", 100),
+        ("book_heatmap", "funding_interval", "1h"),
+        ("open_interest", "funding_interval", "1h"),
+    ],
+)
+def test_a_parameter_that_the_type_ignores_is_never_sent(
+    client: Any, script: Any, name: str, parameter: str, value: Any
+) -> None:
+    kind, asked = SERIES[name]
+    query = PointsQuery(type=kind, **asked, **{parameter: value})
+    transport = script(httpx.Response(200, json={"series": []}))
+    with client(transport) as asking:
+        fetches = [asking.fetch, asking.plan, lambda query: asking.fetch([query])]
+        streams = lambda query: asking.stream(kind, **asked, **{parameter: value})  # noqa: E731
+        for call in (*fetches, streams):
+            with pytest.raises(
+                QueryError, match=f"{parameter}: .* expected no value; {kind} would ignore it"
+            ):
+                call(query)
+    assert transport.requests == []
+
+
+def test_a_parameter_that_one_of_the_types_takes_or_an_unknown_type_may_take_is_sent() -> None:
+    asked = {"exchange": "X", "coin": "BTC", "interval": "1h"}
+    for kinds in (["BLOCK_BOOK_SNAPSHOT_AGG", "TRADE_AGG"], "NEW_TYPE_AGG"):
+        assert stream_query({"data_type": kinds, **asked, "max_depth": 5}).max_depth == 5
 
 
 # --- the answers of the real service ---

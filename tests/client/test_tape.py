@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import hashlib
 import json
@@ -10,6 +11,7 @@ import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -254,8 +256,61 @@ def test_an_answer_that_could_not_be_written_takes_no_later_one_along(tmp_path: 
         with pytest.raises(TypeError):
             tape.add({"ask": 2**70}, ["1d"])
         tape.add({"ask": "types"}, ["TRADE"])
-    assert verify(path) == []
-    assert [one.ask["ask"] for one in entries(path)] == ["coins", "types"]
+    assert verify(path) == [f"{path}: entry 2 is missing (tenors): it could not be written: Is a directory"]
+    assert [(one.ask["ask"], one.missing) for one in entries(path)] == [
+        ("coins", None),
+        ("tenors", "Is a directory"),
+        ("types", None),
+    ]
+
+
+class FullDisk:
+    """A manifest on a disk that is full, or has only the room that the recording gives up."""
+
+    def __init__(self, tape: Recorder, *, has_room: bool) -> None:
+        self._tape, self._manifest, self._has_room = tape, tape._manifest, has_room
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manifest, name)
+
+    def write(self, lines: bytes) -> int | None:
+        if self._has_room and self._tape._room.closed:
+            return self._manifest.write(lines)
+        raise FULL
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("lines", [4, 2], ids=["has the room", "is full until the end"])
+def test_a_full_disk_leaves_a_tape_that_names_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    path = tmp_path / "t"
+    tape = Recorder(path, base_url="http://service")
+    tape.add({"ask": "tenors"}, ["1d"])
+    with monkeypatch.context() as full:
+        full.setattr(tape, "_manifest", FullDisk(tape, has_room=lines == 4))
+        for name in ("coins", "tenors"):
+            with pytest.raises(TapeError, match=r"cannot be written: No space left on device$"):
+                tape.add({"ask": name}, ["BTC"])
+            full.setattr(Path, "write_bytes", Mock(side_effect=FULL))
+    assert len((path / "manifest.jsonl").read_text().splitlines()) == lines
+    tape.add({"ask": "tenors"}, ["1w"])
+    tape.close(failed="TapeError")
+    assert sorted(file.name for file in path.iterdir()) == ["1.json", "4.json", "manifest.jsonl"]
+    assert verify(path) == [
+        f"{path}: entry 2 is missing (coins): it could not be written: No space left on device",
+        f"{path}: entry 3 is missing (tenors): it could not be written: No space left on device",
+        f"{path}: the tape is not complete: TapeError ended the study while it was recorded",
+    ]
+    replayed = Replayer(path)
+    with pytest.raises(TapeError, match=r"entry 2 is missing \(coins\)"):
+        replayed.answer_to({"ask": "coins"})
+    assert replayed.answer_to({"ask": "tenors"})[0] == ["1d"]
+    with pytest.raises(TapeError, match=r"entry 3 is missing \(tenors\)"):
+        replayed.answer_to({"ask": "tenors"})
+    assert replayed.answer_to({"ask": "tenors"})[0] == ["1w"]
 
 
 @pytest.mark.slow
@@ -276,8 +331,8 @@ def test_half_a_line_of_the_manifest_is_taken_back(tmp_path: Path) -> None:
         assert (path / "manifest.jsonl").stat().st_size == size
         gc.collect()
         tape.add({"ask": "types"}, ["TRADE"])
-    assert verify(path) == []
-    assert [one.ask["ask"] for one in entries(path)] == ["coins", "types"]
+    assert verify(path) == [f"{path}: entry 2 is missing (tenors): it could not be written: File too large"]
+    assert [one.ask["ask"] for one in entries(path)] == ["coins", "tenors", "types"]
 
 
 @pytest.mark.parametrize("files", [[], ["manifest.jsonl"]])

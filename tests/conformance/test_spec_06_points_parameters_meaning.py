@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from conformance.asked import (
+    BY_TYPE,
+    FUNDING_GROUP,
     GROUP,
     HEATMAP,
     PERP,
@@ -15,6 +17,7 @@ from conformance.asked import (
     USD,
     VENUES,
     VOLATILITY,
+    of,
 )
 from conformance.lake import T0
 from tables import each_row
@@ -91,15 +94,24 @@ def test_side_keeps_only_that_side_of_liquidations(service: Any, side: str, minu
     assert service.rows("liquidations", type="LIQUIDATION_AGG", side=side, **PERP) == [(minute, 3.0)]
 
 
+COINS = ["TRADE_AGG", "TRADE", "BLOCK_BOOK_SNAPSHOT_AGG", "VOLUME_PROFILE_AGG"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["TRADE_AGG", "TRADE", "BLOCK_BOOK_SNAPSHOT_AGG", "VOLUME_PROFILE_AGG"])
-def test_sort_direction_turns_the_points_of_every_series(service: Any, name: str) -> None:
-    asked = {"type": name, "rawSymbol": None, "coin": "BTC", "exchange": ["ALPHA", "BETA"]}
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *(of(name) for name in BY_TYPE),
+        *(of(name, rawSymbol=None, coin="BTC", exchange=["ALPHA", "BETA"]) for name in COINS),
+    ],
+    ids=[*BY_TYPE, *(f"{name} of a coin" for name in COINS)],
+)
+def test_sort_direction_turns_the_points_of_every_series(service: Any, asked: dict[str, Any]) -> None:
     oldest = service.series(**asked, sortDirection="SORT_DIRECTION_ASC")
     newest = service.series(**asked, sortDirection="SORT_DIRECTION_DESC")
     assert [one["id"] for one in oldest] == [one["id"] for one in newest]
     assert [one["points"] for one in oldest] == [one["points"][::-1] for one in newest]
-    assert any(len(one["points"]) > 1 for one in oldest)
+    assert oldest
 
 
 def test_gapfill_fills_missing_intervals_with_the_last_close(service: Any) -> None:
@@ -152,7 +164,9 @@ def test_transform_normalize_quote_leaves_prices(service: Any) -> None:
 
 
 def test_transform_normalize_quote_does_not_apply_to_the_funding_rate(service: Any) -> None:
-    assert service.refused(type="FUNDING_RATE_AGG", **PERP, **USD) == (400, "UNSUPPORTED")
+    asked = {"type": "FUNDING_RATE_AGG", **PERP}
+    assert service.points(**asked, **USD).content == service.points(**asked).content
+    assert service.points(**FUNDING_GROUP, **USD).content == service.points(**FUNDING_GROUP).content
 
 
 @pytest.mark.parametrize("value", ["EUR", "USDT", ""])

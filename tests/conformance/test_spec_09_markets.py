@@ -72,6 +72,16 @@ def test_filter_type_of_option_summaries(service: Any, name: str) -> None:
 
 
 @pytest.mark.slow
+def test_every_type_of_an_exchange_has_markets(service: Any) -> None:
+    for exchange in service.get("/v1/exchanges").json()["exchanges"]:
+        for name in service.get("/v1/types", exchange=exchange).json()["types"]:
+            (market, *_) = service.get("/v1/markets", type=name, exchange=exchange).json()["symbols"]
+            assert market["exchange"] == exchange
+    (chain,) = service.get("/v1/markets", type="OPTION_OPEN_INTEREST_AGG").json()["symbols"]
+    assert (chain["rawSymbol"], chain["coin"], chain["normalizedSymbol"]) == ("", "BTC", "BTC")
+
+
+@pytest.mark.slow
 def test_option_summaries_are_discovered_where_the_lake_has_the_quotes(
     service: Any, only_quotes: Any
 ) -> None:

@@ -115,7 +115,7 @@ class Stopped:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    async def answer(self, task: Any) -> Any:
+    async def run(self, task: Any) -> Any:
         raise self.error
 
 

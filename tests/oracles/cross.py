@@ -43,7 +43,7 @@ def total(rows: list[Row], *, carry: int | None = None) -> list[tuple[int, float
 
 def oi_weighted(
     rates: list[Row], reports: list[Row], *, carry: int
-) -> list[tuple[int, float, float | None, int]]:
+) -> list[tuple[int, float | None, float | None, int]]:
     """Return (time, mean, coverage, markets)."""
     found = []
     markets = {row["exchange"] for row in reports}
@@ -58,7 +58,8 @@ def oi_weighted(
             parts = sum(Fraction(row["rate_close"]) * Fraction(interest[row["exchange"]]) for row in both)
             whole = sum(Fraction(value or 0.0) for value in interest.values())
             coverage = None if lacks else float(used / whole)
-            found.append((time, float(parts / used), coverage, len(both)))
+            unknown = any(interest.get(row["exchange"], 0.0) is None for row in rated)
+            found.append((time, None if unknown else float(parts / used), coverage, len(both)))
     return found
 
 
@@ -78,13 +79,23 @@ def dispersion(rows: list[Row]) -> list[tuple[Any, ...]]:
 def consolidated(rows: list[Row]) -> list[tuple[Any, ...]]:
     """Return (time, open, high, low, close, volume, markets that traded)."""
     found = []
+    last_closes: dict[str, float] = {}
     for time, here in _by_time(rows):
-        traded = [row for row in here if row["first_timestamp"] is not None or row["volume"] != 0]
+        traded = [row for row in here if not _fills(row, last_closes.get(row["exchange"], row["close"]))]
+        last_closes |= {row["exchange"]: row["close"] for row in here}
         used = traded or here
         first = min(used, key=lambda row: (row["first_timestamp"] or 0, row["exchange"]))
         last = max(used, key=lambda row: (row["last_timestamp"] or 0, row["exchange"]))
         volumes = [row["volume"] for row in used]
         volume = None if None in volumes else float(sum(map(Fraction, volumes)))
         high, low = max(row["high"] for row in used), min(row["low"] for row in used)
-        found.append((time, first["open"], high, low, last["close"], volume, len(traded)))
+        untimed = len(used) > 1 and any(row["first_timestamp"] is None for row in traded)
+        ends = (None, None) if untimed else (first["open"], last["close"])
+        found.append((time, ends[0], high, low, ends[1], volume, len(traded)))
     return found
+
+
+def _fills(row: Row, close: float) -> bool:
+    """Whether a candle has no volume and no first trade, and all its prices are the close before it."""
+    prices = {row[name] for name in ("open", "high", "low", "close")}
+    return row["volume"] == 0 and row["first_timestamp"] is None and prices == {close}

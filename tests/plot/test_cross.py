@@ -43,7 +43,9 @@ def legend(ax):
 
 def test_premiums_are_in_basis_points(ax, native):
     drawn = plot.premium(cross.premium(native(THREE)), ax=ax)
-    assert_allclose(drawn.lines["A"].get_ydata(), [(100 / 101 - 1) * 1e4, 0, np.nan, 0])
+    assert_allclose(
+        drawn.lines["A"].get_ydata(), [(100 / 101 - 1) * 1e4, 0, np.nan, np.nan]
+    )  # at the end it is alone
     assert_allclose(drawn.lines["C"].get_ydata(), [(102 / 101 - 1) * 1e4])
     assert list(drawn.lines) == ["A", "C"]  # that of B is 0 throughout
     assert ax.get_ylabel() == "Premium over the median [bp]"
@@ -116,6 +118,14 @@ def test_unknown_shares_are_a_gap(ax):
     assert_allclose(list(drawn.shares.values()), [0.5, 0.5])
     end = max(path.vertices[:, 0].max() for path in drawn.areas["A"].get_paths())
     assert_allclose((end - date2num(START)) * 24, 1)
+
+
+def test_one_time_needs_an_interval_to_have_a_width(ax):
+    shares = cross.market_share(THREE, amount="volume").filter(timestamp=START)
+    drawn = plot.market_share(shares, ax=ax)
+    assert_allclose(np.ptp(drawn.times) * 24, 1)
+    with pytest.raises(QueryError, match="got 'one time and no interval', expected a column interval"):
+        plot.market_share(shares.drop("interval"), ax=ax)
 
 
 def test_no_shares_say_no_data(ax, native):

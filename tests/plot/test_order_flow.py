@@ -40,8 +40,8 @@ def sides(candles):
 
 def test_deltas_and_their_sum_stand_below_the_candles(candles, sides, axes, native):
     drawn = plot.order_flow(native(candles), native(sides), axes=axes)
-    assert_allclose(drawn.bought.get_data().values, [2, 0, np.nan, 0])
-    assert_allclose(drawn.sold.get_data().values, [0, -3, np.nan, 0])
+    assert_allclose(drawn.more_bought.get_data().values, [2, 0, np.nan, 0])
+    assert_allclose(drawn.more_sold.get_data().values, [0, -3, np.nan, 0])
     assert_allclose(drawn.cvd.get_data().values, [2, -1, np.nan, -1])
     start = candles["timestamp"][0]
     assert_allclose(drawn.cvd.get_data().edges, date2num(start) + np.arange(5) / 24)

@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 from oracles import cross as oracle
 from thorough import often
+from tidytape.aggregate import group
 from tidytape.analytics import cross
 
 few = settings(max_examples=often(7, thoroughly=15))  # of several calls each
@@ -262,3 +263,39 @@ def test_coins_do_not_touch_each_other(first, second):
         # A deviation is a sum of floats, in whatever order an engine adds.
         apart = pl.concat([call(one), call(other)])
         assert_frame_equal(call(pl.concat([other, one])), apart, rel_tol=1e-12, abs_tol=1e-12)
+
+
+reports = st.sampled_from([None, "null", 0.0, 1.0, 2.0, 7.0])
+"""Open interest that a market reports: no row, a row with a null, or a number."""
+
+
+@given(st.lists(st.tuples(reports, st.sampled_from([None, 0.1, -0.2, 0.4])), min_size=1, max_size=4))
+def test_absent_and_unknown_mean_the_same_in_groups_and_across(members):
+    names = [
+        {"exchange": name, "raw_symbol": "X", "coin": "C"} for name, _ in zip("ABCD", members, strict=False)
+    ]
+    rates = [name | {"rate": rate} for name, (_, rate) in zip(names, members, strict=True)]
+    interest = [
+        name | {"close": None if report == "null" else report}
+        for name, (report, _) in zip(names, members, strict=True)
+        if report is not None
+    ]
+    words = dict.fromkeys(("exchange", "raw_symbol", "coin"), pl.String)
+    weights = pl.DataFrame(interest, schema={**words, "close": pl.Float64}).with_columns(timestamp=0)
+    columns = [
+        f"{kind}_{part}" for kind in ("rate", "predicted") for part in ("open", "high", "low", "close")
+    ]
+    points = pl.DataFrame(rates, schema={**words, "rate": pl.Float64}).with_columns(timestamp=0)
+    points = points.with_columns(pl.col("rate").alias(name) for name in columns)
+    grouped = group(points.drop("rate"), data_type="FUNDING_RATE_AGG", weights=weights)
+    across = cross.oi_weighted(points.select(*words, "timestamp", "rate_close"), weights)
+    assert across["rate_close"].to_list() == grouped["rate_close"].to_list()
+    both = [(report, rate) for report, rate in members if report is not None and rate is not None]
+    known = [(report, rate) for report, rate in both if report not in {"null", 0.0}]
+    if not known:
+        assert len(across) == 0
+    elif any(report == "null" for report, _ in both):
+        assert across["rate_close"].to_list() == [None]
+    else:
+        mean = sum(report * rate for report, rate in known) / sum(report for report, _ in known)
+        assert across["rate_close"].to_list() == [pytest.approx(mean)]

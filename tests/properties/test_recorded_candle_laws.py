@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lakes import empty_lake
 from thorough import often
+from tidytape.aggregate import resample
 from tidytape.lake import TABLES
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
@@ -89,3 +90,86 @@ def test_a_bucket_is_the_sum_of_those_inside_of_it(lacking):
                 parts = range(at, at + length, step)
                 total = sum(volumes[fine].get((str(name), part), 0.0) for part in parts)
                 assert volumes[coarse].get((str(name), at), 0.0) == total
+
+
+# --- candles without volume -------------------------------------------------------------------------------------------
+
+PRICES = ("open", "high", "low", "close")
+prices = st.sampled_from([1.0, 2.0, 3.0, 4.0])
+moves = st.tuples(st.booleans(), st.booleans(), prices, prices, prices, prices)
+"""Whether a quarter of an hour has a candle, whether it has volume, and four prices of it."""
+
+
+def quarters(moves: list[tuple[bool, bool, float, float, float, float]], *, repeats: bool) -> pl.DataFrame:
+    """Return candles of a quarter of an hour; if ``repeats``, two of three without volume repeat the last close."""
+    rows, last = [], 1.0
+    for at, (is_there, has_volume, *four) in enumerate(moves):
+        first, second = four[:2]
+        is_fill = repeats and not has_volume and at % 3 > 0
+        candle = (last,) * 4 if is_fill else (first, max(four), min(four), second)
+        if is_there:
+            rows.append((at, *candle, float(2**at) if has_volume else 0.0))
+            last = candle[3]
+    schema = {"at": pl.Int64, **dict.fromkeys((*PRICES, "volume"), pl.Float64)}
+    return pl.DataFrame(rows, schema=schema, orient="row").select(
+        exchange=pl.lit("X"), raw_symbol=pl.lit("BTC"), interval=pl.lit(QUARTER * 10**9),
+        timestamp=(T0 + pl.col("at") * QUARTER) * 10**9, **{name: pl.col(name) for name in (*PRICES, "volume")},
+    )  # fmt: skip
+
+
+def hours(candles: pl.DataFrame) -> list[tuple[float, ...]]:
+    """Return the hours of candles by a plain loop: start, four prices and volume."""
+    buckets: dict[int, list[tuple[dict[str, float], bool]]] = {}
+    before = None
+    for candle in candles.iter_rows(named=True):
+        fills = candle["volume"] == 0 and all(candle[name] == before for name in PRICES)
+        buckets.setdefault(candle["timestamp"] // HOUR * HOUR, []).append((candle, fills))
+        before = candle["close"]
+    points = []
+    for start, members in buckets.items():
+        counting = [candle for candle, fills in members if not fills] or [candle for candle, _ in members]
+        points.append(
+            (
+                start,
+                counting[0]["open"],
+                max(candle["high"] for candle in counting),
+                min(candle["low"] for candle in counting),
+                counting[-1]["close"],
+                sum(candle["volume"] for candle in counting),
+            )
+        )
+    return points
+
+
+HOUR = 4 * QUARTER * 10**9
+COLUMNS = ("timestamp", *PRICES, "volume")
+
+
+@given(st.lists(moves, min_size=1, max_size=24), st.booleans())
+def test_candles_of_no_volume_that_moved_count_in_longer_intervals(moves, repeats):
+    candles = quarters(moves, repeats=repeats)
+    unknown = pl.lit(None, pl.Int64)
+    frame = candles.drop("interval").with_columns(first_timestamp=unknown, last_timestamp=unknown)
+    points = resample(frame.reverse(), data_type="TRADE_SIDE_AGNOSTIC_AGG", interval="1h")
+    assert points.select(COLUMNS).rows() == hours(candles)
+
+
+@pytest.mark.slow
+@settings(max_examples=often(6, thoroughly=60), deadline=None)
+@given(st.lists(moves, min_size=12, max_size=24), st.booleans())
+def test_the_service_counts_them_too_wherever_a_window_starts(moves, repeats):
+    candles = quarters(moves, repeats=repeats)
+    expected = hours(candles)
+    with TemporaryDirectory() as folder:
+        lake = empty_lake(Path(folder) / "lake")
+        lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTC"]}))
+        lake.writer().append("candles", TABLES["candles"].conform(candles), source="candles")
+        engine = Engine(lake, clock=lambda: (T0 + 10**6) * 10**9)
+        for start in range(T0, T0 + 6 * 3600, 3600):
+            query = PointsQuery(
+                type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", raw_symbol="BTC", interval="1h", start=start,
+                end=T0 + 6 * 3600,
+            )  # fmt: skip
+            points = engine.frames(query, engine.markets(query))[0][1]
+            points = points.with_columns(pl.col("timestamp").to_physical())
+            assert points.select(COLUMNS).rows() == [row for row in expected if row[0] >= start * 10**9]

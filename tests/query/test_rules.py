@@ -293,6 +293,7 @@ def test_gapfill_false_is_nothing(ask, name: str) -> None:
 USD = (
     *("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "OPEN_INTEREST_AGG", "LIQUIDATION_AGG", "VOLUME_PROFILE_AGG"),
     *("TPO_AGG", "BLOCK_BOOK_SNAPSHOT_AGG", "VENUEX_LIQUIDATION_AGG"),
+    "FUNDING_RATE_AGG",  # where it changes nothing
 )
 
 

@@ -244,7 +244,7 @@ BROKEN_RULES = {
     "supply of nothing": ["type", "coin", ("type", "TOKEN_SUPPLY_AGG")],
     "heatmap of a symbol": ["type", "coin", ("type", "VENUEX_LIQUIDATION_AGG"), ("rawSymbol", "S")],
     "gapfill": ["type", ("type", "OPEN_INTEREST_AGG"), ("gapfill", "true")],
-    "usd": ["type", ("type", "FUNDING_RATE_AGG"), ("transform.normalize.quote", "USD")],
+    "usd": ["type", ("type", "CME_OPEN_INTEREST_AGG"), ("transform.normalize.quote", "USD")],
     "tenor": [("tenor", "ONE_W")],
     "token": [("tokenName", "Bitcoin")],
     "wrong group": [("transform.groupBy.type", "GROUP_BY_TYPE_OPEN_INTEREST_WEIGHTED_AVG")],

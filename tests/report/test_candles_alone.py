@@ -234,8 +234,7 @@ def test_a_gap_is_no_return_and_a_market_that_closes_has_a_volatility(tmp_path: 
     row = _hours_of(tmp_path, {"OPEN-USD": bars, "SHUT-USD": bars.filter(is_open)})["SHUT-USD"]
     returns = np.log(close[1:] / close[:-1])[is_open[1:] & is_open[:-1]]
     assert returns.size == 4 * 8
-    days = (3 * 24 + 8) / 24  # from the first candle to the last
-    wanted = returns.std(ddof=1) * math.sqrt(returns.size / days * 365) * 100
+    wanted = returns.std(ddof=1) * math.sqrt(returns.size / 4 * 365) * 100  # of a window of four days
     assert float(row["Volatility % per year"]) == pytest.approx(wanted, abs=0.01)
     usual_move = returns.std(ddof=1) * math.sqrt(returns.size)
     change = math.log(close[is_open][-1] / close[is_open][0])
@@ -253,3 +252,34 @@ def test_prices_that_stand_still_have_no_change_in_sigma(tmp_path: Path) -> None
     rows = _hours_of(tmp_path, markets)
     assert (rows["STILL-USD"]["Change"], rows["STILL-USD"]["Change σ"]) == ("2.04%", "–")
     assert rows["MOVE-USD"]["Change"] == "1.00%"
+
+
+def test_a_short_recording_gives_a_report_of_its_span_and_shares_as_wide_as_the_hour(tmp_path: Path) -> None:
+    start = int(datetime(2026, 7, 10, 9, tzinfo=UTC).timestamp())
+    minute = pl.int_range(40, eager=True)
+    price = 100.0 + minute % 3
+    bars = pl.DataFrame(
+        {"timestamp": start + 60 * minute, "open": price, "high": price, "low": price, "close": price}
+    )
+    lake = empty_lake(tmp_path / "lake")
+    for symbol in ("BTC-USD", "BTC-USDT"):
+        bars.with_columns(volume=pl.lit(2.0)).write_csv(tmp_path / f"{symbol}.csv")
+        market = Market(exchange="X", raw_symbol=symbol)
+        ingest(tmp_path / f"{symbol}.csv", lake, Csv(table="candles", interval="1m"), market=market)
+    with tidytape.Client.local(tmp_path / "lake") as client:
+        report.record(client, tmp_path / "a.tape")
+    answers = Answers(tmp_path / "a.tape")
+    candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    assert candles is not None
+    assert candles.interval == "1m"  # of three days it would be longer
+    assert candles.query_window[0] == datetime(2026, 7, 10, 9, tzinfo=UTC)
+    section = overview(answers, "UTC")
+    assert section is not None
+    shares = next(
+        plot
+        for part in section.parts
+        if isinstance(part, Picture)
+        for plot in part.plots
+        if plot.name == "market_share"
+    )
+    assert shares.frames[0]["interval"].unique().to_list() == ["HOUR"]

@@ -106,12 +106,13 @@ def test_without_plotly_nothing_is_written(
 
 @pytest.mark.slow
 def test_no_text_of_a_market_ends_the_script() -> None:
-    names = {"exchange": "X</script><script>alert(1)</script>", "raw_symbol": "<b>A"}
+    names = {"exchange": "X</script><script>alert(1)</script>\u202e", "raw_symbol": "<b>A"}
     with tidytape.Client.demo() as client:
         candles = client.candles(**SMALL).with_columns(**{name: pl.lit(text) for name, text in names.items()})
     (sent,) = Picture.of("A picture.", 4.0, Plot.of("candles", candles)).figures
     assert "<" not in sent.json
     assert json.loads(sent.json)["layout"]["title"]["subtitle"]["text"].startswith("X&lt;/script&gt;")
+    assert "\\u202e" not in sent.json.replace("\\\\u202e", "written out")
 
 
 @pytest.mark.slow

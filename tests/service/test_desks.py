@@ -18,7 +18,7 @@ from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, Processes, create_app, hashed
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import UNHURRIED
-from tidytape.service.work._computing import Answer, OverloadedError, StoppedError, Task
+from tidytape.service.work._computing import Answer, AnswerTask, OverloadedError, StoppedError, Task
 from tidytape.service.work._desks import SmallDesks, SmallFirst
 
 T0 = 1_723_161_600
@@ -26,7 +26,7 @@ QUERY = PointsQuery(type="TRADE", exchange="ALPHA", raw_symbol="BTCUSDT", start=
 
 
 def task(key: str = "a") -> Task:
-    return Task(QUERY, {}, "application/json", "", key=key, small=True)
+    return AnswerTask(QUERY, {}, "application/json", "", key=key, small=True)
 
 
 @dataclass
@@ -83,7 +83,7 @@ def test_keys_take_turns(desks_of: Callable[..., SmallDesks], held: Held) -> Non
     desks = desks_of()
 
     async def three_of_one_and_one_of_another() -> None:
-        asked = [asyncio.ensure_future(desks.answer(task(key))) for key in ("a", "a", "a", "b")]
+        asked = [asyncio.ensure_future(desks.run(task(key))) for key in ("a", "a", "a", "b")]
         await until(lambda: desks.waiting == 3)
         held.gate.set()
         assert [one.body for one in await asyncio.gather(*asked)] == [b"a", b"a", b"a", b"b"]
@@ -97,12 +97,12 @@ def test_what_takes_too_long_is_thrown_away_and_the_desk_goes_on(
 ) -> None:
     desks = desks_of(seconds=0.3)
     began = time.monotonic()
-    (late,) = outcomes(desks.answer(task()))
+    (late,) = outcomes(desks.run(task()))
     assert isinstance(late, StoppedError)
     assert late.too_long
     assert time.monotonic() - began < 10
     held.gate.set()
-    (answer,) = outcomes(desks.answer(task("b")))
+    (answer,) = outcomes(desks.run(task("b")))
     assert answer.body == b"b"
 
 
@@ -111,8 +111,8 @@ def test_the_time_that_a_task_waits_does_not_count(desks_of: Callable[..., Small
     desks = desks_of(seconds=1.0)
 
     async def one_behind_another() -> None:
-        first = asyncio.ensure_future(desks.answer(task("a")))
-        second = asyncio.ensure_future(desks.answer(task("b")))
+        first = asyncio.ensure_future(desks.run(task("a")))
+        second = asyncio.ensure_future(desks.run(task("b")))
         with pytest.raises(StoppedError):
             await first
         await asyncio.sleep(0.5)
@@ -127,7 +127,7 @@ def test_too_many_tasks_are_refused(desks_of: Callable[..., SmallDesks], held: H
     desks = desks_of(waiting=2)
 
     async def four_at_once() -> list[Any]:
-        asked = [asyncio.ensure_future(desks.answer(task(key))) for key in ("a", "b", "c", "d")]
+        asked = [asyncio.ensure_future(desks.run(task(key))) for key in ("a", "b", "c", "d")]
         await until(lambda: any(one.done() for one in asked))
         held.gate.set()
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -140,7 +140,7 @@ def test_too_many_tasks_are_refused(desks_of: Callable[..., SmallDesks], held: H
     desks.drain()
 
     async def after_the_end() -> Any:
-        first, second = (asyncio.ensure_future(desks.answer(task(key))) for key in ("a", "b"))
+        first, second = (asyncio.ensure_future(desks.run(task(key))) for key in ("a", "b"))
         refused = await asyncio.gather(second, return_exceptions=True)
         held.gate.set()
         await first
@@ -155,9 +155,9 @@ def test_who_hangs_up_before_his_turn_is_not_computed(
     desks = desks_of()
 
     async def one_goes() -> None:
-        first = asyncio.ensure_future(desks.answer(task("a")))
+        first = asyncio.ensure_future(desks.run(task("a")))
         gone_task = task("b")
-        gone = asyncio.ensure_future(desks.answer(gone_task))
+        gone = asyncio.ensure_future(desks.run(gone_task))
         await until(lambda: desks.waiting == 1 and held.begun == ["a"])
         gone.cancel()
         await until(lambda: desks.waiting == 0)
@@ -182,7 +182,7 @@ def test_a_panic_of_a_library_ends_one_answer_alone(
 
     monkeypatch.setattr("tidytape.service.work._desks.computed", panics)
     desks = desks_of()
-    first, second = outcomes(desks.answer(task("a")), desks.answer(task("b")))
+    first, second = outcomes(desks.run(task("a")), desks.run(task("b")))
     assert isinstance(first, RuntimeError)
     assert "PanicException: of the test" in str(first)
     assert isinstance(second, Answer)
@@ -196,7 +196,7 @@ class Others:
     def __init__(self) -> None:
         self.asked: list[Task] = []
 
-    async def answer(self, one: Task) -> Answer:
+    async def run(self, one: Task) -> Answer:
         self.asked.append(one)
         return Answer(b"other", {}, 1)
 

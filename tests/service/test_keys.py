@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from tidytape.budget import TIERS
 from tidytape.errors import QueryError, TidytapeError
-from tidytape.service import Key, KeyFile, hashed
+from tidytape.service import Key, KeyFile, Keys, hashed
 
 
 def test_a_new_key_is_found_and_only_its_hash_is_stored(tmp_path: Path) -> None:
@@ -203,3 +204,35 @@ def test_a_changed_file_is_for_the_same_users_as_before(tmp_path: Path) -> None:
         KeyFile(file).new("basic")
         status = file.stat()
         assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (after, *owner)
+
+
+def test_a_key_is_found_without_a_look_at_the_others() -> None:
+    class Counted(list[Key]):
+        reads = 0
+
+        def __iter__(self) -> Iterator[Key]:
+            self.reads += 1
+            return super().__iter__()
+
+    entries = Counted(Key(str(number), hashed(str(number)), "basic", created=0) for number in range(100))
+    keys = Keys(entries)
+    reads = entries.reads
+    for number in range(100):
+        key = keys.find(str(number), now=0)
+        assert key is not None
+        assert key.id == str(number)
+        assert keys.has(str(number), now=0)
+    assert keys.find("100", now=0) is None
+    assert not keys.has("100", now=0)
+    assert entries.reads == reads
+
+
+def test_an_id_counts_until_its_last_key_has_expired(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    ends = [5, 9, 7]
+    file.write_text(json.dumps([asdict(Key("a", hashed(str(end)), "basic", 0, end)) for end in ends]))
+    keys = KeyFile(file)
+    assert [keys.has("a", now=now) for now in (4, 6, 8, 9)] == [True, True, True, False]
+    assert [keys.find("5", now=now) is not None for now in (4, 5)] == [True, False]
+    KeyFile(file).revoke("a")
+    assert not keys.has("a", now=4)

@@ -23,7 +23,7 @@ from tidytape.schema import schema_of
 from tidytape.service.answer._engine import Engine
 from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.service.proto._encode import encode_all
-from tidytape.service.work._computing import PROTO_MIME, Task, computed
+from tidytape.service.work._computing import PROTO_MIME, AnswerTask, computed
 from tidytape.wire._decode import JSON_MIME
 
 S0, DAY = events.START // 10**9, 86_400
@@ -49,7 +49,8 @@ def both(engine: Engine, query: PointsQuery) -> tuple[bytes, bytes]:
     """The answer as JSON, and that of messages as JSON."""
     markets = engine.markets(query)
     json, messages = (
-        computed(engine, Task(query, markets, form, "identity")).body for form in (JSON_MIME, PROTO_MIME)
+        computed(engine, AnswerTask(query, markets, form, "identity")).body
+        for form in (JSON_MIME, PROTO_MIME)
     )
     assert isinstance(json, bytes)
     assert isinstance(messages, bytes)

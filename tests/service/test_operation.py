@@ -8,9 +8,11 @@ import io
 import json
 import logging
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from lakes import empty_lake
 from tables import each_row
 from tidytape import Client
 from tidytape.lake import Lake
+from tidytape.lake.hygiene._info import beat
 from tidytape.service import Key, KeyFile, Keys, create_app, hashed
 from tidytape.service.work._computing import compressed
 
@@ -221,6 +224,24 @@ def test_faults_of_keys_and_buckets_are_counted(lake: Path, tmp_path: Path) -> N
     shown = asked(app, "/metrics").text
     assert "tidytape_key_file_faults_total 1.0" in shown
     assert "tidytape_bucket_store_faults_total 0.0" in shown
+
+
+def test_the_heartbeats_of_followed_logs_are_shown(lake: Path, tmp_path: Path) -> None:
+    app = create_app(Lake(lake), Keys([]))
+    now = datetime.now(UTC)
+    facts = {
+        "beat": now, "last_line": None, "lag": 2.5, "lines": 9, "rows": 7, "bad_lines": 1, "missing": 0,
+    }  # fmt: skip
+    beat(Lake(lake), tmp_path / "log", facts)
+    shown = asked(app, "/metrics").text
+    beat(Lake(lake), tmp_path / "log", None)
+    log = f'{{host="{socket.gethostname()}",log="{tmp_path / "log"}"}}'
+    assert f"tidytape_recorder_lag_seconds{log} 2.5\n" in shown
+    assert f"tidytape_recorder_rows{log} 7.0\n" in shown
+    (beats,) = [line for line in shown.splitlines() if line.startswith("tidytape_recorder_beat_seconds{")]
+    assert float(beats.rpartition(" ")[2]) == pytest.approx(now.timestamp(), abs=0.01)
+    assert "tidytape_recorder_last_line_seconds{" not in shown
+    assert "tidytape_recorder_rows{" not in asked(app, "/metrics").text
 
 
 def test_a_failure_is_logged_with_its_traceback_and_the_id_that_the_caller_got(

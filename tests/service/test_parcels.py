@@ -15,7 +15,7 @@ from tidytape.service.http._points import response_of
 from tidytape.service.work import _computing as task
 from tidytape.service.work._computing import Answer, SharedBody, left_in_memory
 
-BODY = os.urandom(3 * task._PART + 7)
+BODY = os.urandom(3 * task.PART + 7)
 
 in_memory = pytest.mark.skipif(sys.platform != "linux", reason="no files in memory here")
 
@@ -37,13 +37,15 @@ def sent(response: Response) -> list[dict[str, Any]]:
 def test_a_large_body_arrives_in_parts() -> None:
     parcel = SharedBody()
     assert left_in_memory(BODY, parcel.path) is None
-    start, *parts = sent(response_of(Answer(parcel, {"ETag": "x"}, 1), media_type="application/json"))
+    start, *parts = sent(
+        response_of(Answer(parcel, {"ETag": "x"}, 1), media_type="application/json", sent=lambda: None)
+    )
     assert start["status"] == 200
     headers = dict(start["headers"])
     assert headers[b"content-length"] == str(len(BODY)).encode()
     assert headers[b"etag"] == b"x"
     assert b"".join(part["body"] for part in parts) == BODY
-    assert max(len(part["body"]) for part in parts) <= task._PART
+    assert max(len(part["body"]) for part in parts) <= task.PART
     assert [part["more_body"] for part in parts] == [True] * (len(parts) - 1) + [False]
 
 

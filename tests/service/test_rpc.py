@@ -266,7 +266,7 @@ class Stalled:
     def __init__(self, *, begins: bool) -> None:
         self.begins, self.tasks = begins, []
 
-    async def answer(self, task: Task) -> Any:
+    async def run(self, task: Task) -> Any:
         task.begun = self.begins
         self.tasks.append(task)
         await asyncio.sleep(60)

@@ -22,8 +22,9 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake, hygiene
 from tidytape.query import StreamQuery
 from tidytape.service._answering import RefusedError
-from tidytape.service.stream import Tokens
 from tidytape.service.stream import _reader as reading
+from tidytape.service.stream._part import ARROW
+from tidytape.service.stream._tokens import Tokens
 from tidytape.times import MINUTE, SECOND
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._stream import Batch
@@ -81,16 +82,16 @@ def test_market_profiles_in_arrow_have_their_lists_on_every_level(service: Servi
         StreamQuery.from_params([*[*params.items()][:4], ("from", str(T0))]),
     )
 
-    async def first() -> Batch:
-        reader = await streams.open(query, account())
+    async def first() -> bytes:
+        reader = await streams.open(query, account(), {}, form=ARROW)
         try:
-            return (await anext(aiter(reader.deliveries()))).batch
+            return b"".join(await reader.texts(await anext(aiter(reader.deliveries()))))
         finally:
             streams.leave(reader, account())
 
     batch = asyncio.run(first())
     written = ArrowStream("TPO_AGG")
-    with pa.ipc.open_stream(written.head + written.batch(batch) + written.tail) as reader:
+    with pa.ipc.open_stream(written.head + batch + written.tail) as reader:
         rows = pl.from_arrow(reader.read_all())
     assert isinstance(rows, pl.DataFrame)
     assert rows["single_prints"].to_list() == expected["single_prints"].to_list()
@@ -356,6 +357,7 @@ def test_a_revoked_key_and_a_service_that_ends_end_the_streams_with_a_token(run:
         first = await Driven(streams, query(CANDLE), account(key="kept")).open()
         second = Driven(streams, query(CANDLE), account(key="revoked"))
         await second.open()
+        await streams.look()
         await asyncio.wait_for(asyncio.gather(second._task), 10)
         assert second.held.end is not None
         assert second.held.end[0] == "INVALID_API_KEY"

@@ -9,8 +9,8 @@ import polars as pl
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
-from tidytape.service.stream import Position
 from tidytape.service.stream._moments import Moment, partitions_read
+from tidytape.service.stream._tokens import Position
 
 
 def test_points_read_the_events_the_prices_and_the_rates_of_their_markets(tmp_path: Path) -> None:

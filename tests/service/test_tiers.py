@@ -79,7 +79,8 @@ def test_tiers_of_a_file(tmp_path: Path) -> None:
         ("[a]\nper_minut = 5", "did you mean 'per_minute'"),
         ("[a]\nburst = 5", "per_minute"),
         ("[a]\nper_minute = 0", "from 1"),
-        ("[a]\nper_minute = 50_000_001", "burst: .* to 100000000"),
+        ("[a]\nper_minute = 50_000_001", r"a\.per_minute: .* to 50000000"),
+        ("[a]\nper_minute = 50_000_001\nburst = 100_000_001", r"a\.burst: .* to 100000000"),
         ("[a]\nper_minute = true", "whole number"),
         ("[a]\nper_minute = 1\naggregation = 1", "true or false"),
         ('[a]\nper_minute = 1\ntypes = "some"', r"BASIC \(basic\), ADVANCED"),
@@ -109,3 +110,18 @@ def test_the_guide_tells_the_contracts_tiers() -> None:
         sizes = f"{tier.per_minute:,} | {tier.burst:,}"
         row = f"| `{tier.name}` | {history} | {sizes} | {joins} | {types} | {tier.streams} |"
         assert row in guide.splitlines(), row
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[a]\nper_minute = 5\nx = " + "[" * 5000 + "]" * 5000, 3),
+        ("[a]\r\nx = " + "{b = " * 5000 + "1" + "}" * 5000 + "\r\n[b]\r\nper_minute = 5", 2),
+        ("[a]\n# [[[[\nx = '[[['\ny = [\n" + "[" * 5000, 5),
+    ],
+)
+def test_brackets_too_deep_are_an_error_with_their_line(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(
+        QueryError, match=f"a TOML file of tiers: line {line} has brackets within too many others$"
+    ):
+        tiers_of(written(tmp_path, text))

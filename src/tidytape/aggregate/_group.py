@@ -184,6 +184,7 @@ _GROUPABLE: Final = (
 _SERIES: Final = ("coin", "interval")
 _COMMON: Final = ("normalized_symbol", "category")
 _ALL, _WEIGHT, _LACKS_WEIGHT, _TOTAL = "__all", "__weight", "__lacks_weight", "__total"
+_HAS_REPORT: Final = "__has_report"
 
 
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
@@ -206,7 +207,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     .. math:: f = \sum_i f_i O_i \Big/ \sum_i O_i
 
     over the members that have both; these sums do not depend on the order of the rows either. A bucket without such a
-    member has no point. A member without open interest is left out.
+    member has no point. A member without a row of ``weights`` is absent and left out. A member whose weight is null is
+    unknown, and so is the mean of each rate that it has.
 
     Parameters
     ----------
@@ -342,6 +344,7 @@ def _weighted(
         *(nw.col(name).cast(nw.String()) for name in (*MARKET, *of_series)),
         "timestamp",
         nw.col("close").alias(_WEIGHT),
+        nw.lit(1).alias(_HAS_REPORT),
     )
     # If a member has open interest but no rate at a time, its open interest lowers the coverage. A market that never
     # has a rate counts as a member only if its open interest is known.
@@ -362,16 +365,25 @@ def _weighted(
     rows = nw.concat([frame.join(weights, on=member, how="left"), members_without_rate], how="diagonal")
     weight, keys = nw.col(_WEIGHT), [*series_columns, "timestamp"]
     is_known = weight.is_finite().fill_null(value=False)
+    is_unknown = ~nw.col(_HAS_REPORT).is_null() & ~is_known
+    flags = {name: f"__unknown_{name}" for name in rates}
+    rows = rows.with_columns(
+        nw.when(is_unknown & ~nw.col(name).is_null()).then(1).otherwise(0).max().over(*keys).alias(flag)
+        for name, flag in flags.items()
+    )
     rows = rows.with_columns(
         nw.when(is_known).then(0.0).otherwise(1.0).alias(_LACKS_WEIGHT),
         nw.when(is_known & (weight > 0)).then(weight).otherwise(0.0).alias(_WEIGHT),
         nw.lit(1.0).alias(_TOTAL),
     ).with_columns(nw.col(_LACKS_WEIGHT).max().over(*keys))
-    means = weighted(rows, [*keys, _LACKS_WEIGHT], [*rates, _TOTAL], weight=_WEIGHT, same_nulls=same_nulls)
+    keys_of_means = [*keys, _LACKS_WEIGHT, *flags.values()]
+    means = weighted(rows, keys_of_means, [*rates, _TOTAL], weight=_WEIGHT, same_nulls=same_nulls)
     has_rate = nw.any_horizontal(*(~nw.col(name).is_null() for name in rates), ignore_nulls=False)
     used, all_weights = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_TOTAL}")
     # The two sums are rounded separately, so their quotient could exceed 1.
     share = nw.min_horizontal(used / all_weights, nw.lit(1.0))
     return means.filter(has_rate).select(
-        *keys, *rates, nw.when(nw.col(_LACKS_WEIGHT) == 0).then(share).alias(COVERAGE)
+        *keys,
+        *(nw.when(nw.col(flag) == 0).then(nw.col(name)).alias(name) for name, flag in flags.items()),
+        nw.when(nw.col(_LACKS_WEIGHT) == 0).then(share).alias(COVERAGE),
     )

@@ -11,7 +11,17 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import AMOUNT, DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET, OHLC
-from tidytape.frames._joined import COVERAGE, TRADED, last_known, reduced, traded, with_coverage, with_times
+from tidytape.frames._joined import (
+    COVERAGE,
+    IDLE,
+    TRADED,
+    last_known,
+    reduced,
+    traded,
+    with_coverage,
+    with_fills,
+    with_times,
+)
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
@@ -83,8 +93,10 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
 
     An open is that of the first point of the interval that has one, a close that of the last; highs and lows are the
     extremes. Volumes and liquidations are summed; the sums do not depend on the order of the rows. If one amount is
-    unknown (null), the sum is unknown; an absent point adds nothing. A candle that only fills a gap (no volume, no
-    first trade) counts only if its interval has no other candle. Candles need no times of trades.
+    unknown (null), the sum is unknown; an absent point adds nothing. A candle that only fills a gap counts only if its
+    interval has no other candle: it has no volume and no first trade, and its four prices are the close before it. Any
+    other candle counts, also one without volume whose price moved, and one without a close before it. Candles
+    need no times of trades.
 
     Parameters
     ----------
@@ -148,7 +160,8 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     frame = frame.with_columns(bucket_start(nw.col("timestamp"), length).alias(BUCKET))
     frame = in_one_unit(frame, data_type, [*series_columns, BUCKET])
     if data_type in CANDLES:
-        frame = traded(frame, keys)
+        has_fills = IDLE in frame.collect_schema().names()
+        frame = traded(frame if has_fills else with_fills(frame, series_columns, cut=False), keys)
     frame = with_coverage(frame, columns, point=[*series_columns, BUCKET] if level_columns else ())
     combined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
         {BUCKET: "timestamp"}

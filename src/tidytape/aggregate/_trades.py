@@ -18,7 +18,7 @@ from tidytape.times import frame_interval
 
 
 def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
-    return [*MARKET, "timestamp", "sequence", "price", "amount", *(["side"] if by_side else [])]
+    return [*MARKET, "timestamp", "price", "amount", *(["side"] if by_side else [])]
 
 
 @tabular(_needed, new_times=dict.fromkeys(("first_timestamp", "last_timestamp"), "timestamp"))
@@ -26,14 +26,15 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     """Candles of each market, or of each side of each market.
 
     The first trade of a bucket is the one with the smallest (timestamp, sequence), the last the one with the largest,
-    whatever the order of the rows. A bucket without trades has no row.
+    whatever the order of the rows. Without ``sequence``, as in the trades of a client, an ``id`` that is a whole number
+    takes its place. A bucket without trades has no row.
 
     Parameters
     ----------
     trades : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or times with a zone,
-        ``sequence`` int64, ``price`` [quote per coin], ``amount`` [coin], and ``side`` (BUY or SELL) if ``by_side``.
-        Trades of a client have no ``sequence``; fetch candles from the client instead.
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or times with a zone, ``price``
+        [quote per coin], ``amount`` [coin], and ``side`` (BUY or SELL) if ``by_side``. ``sequence`` int64 and ``id``
+        are optional.
     interval : str
         Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
         weeks to Monday.
@@ -46,7 +47,8 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
         ``exchange``, ``raw_symbol``, ``side`` if ``by_side``, ``timestamp`` as in ``trades``, start of the bucket,
         ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``first_timestamp`` and
         ``last_timestamp``, of the same type, of the first and last trade. Sorted by that key where the engine keeps
-        order.
+        order. If neither ``sequence`` nor ``id`` orders the trades of the first (last) time, and they have several
+        prices, the open (close) is null.
 
     Raises
     ------
@@ -90,16 +92,20 @@ def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
 
 def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) -> Rows:
     bucket = bucket_start(nw.col("timestamp"), frame_interval(interval))
-    price = nw.col("price")
-    keys, order = order_keys(trades, "__order")
+    price, ordered_price = nw.col("price"), "price"
+    if "sequence" in trades.collect_schema().names():
+        keys, order = order_keys(trades, "__order")
+    else:
+        trades, ordered_price = _with_order(trades, [*groups, "timestamp"]), "__price"
+        keys, order = [], ("timestamp", "__digits", "__id")
     return (
         trades.with_columns(bucket.alias(BUCKET), *keys)
         .group_by(*groups, BUCKET)
         .agg(
-            first(trades, "price", order).alias("open"),
+            first(trades, ordered_price, order).alias("open"),
             price.max().alias("high"),
             price.min().alias("low"),
-            last(trades, "price", order).alias("close"),
+            last(trades, ordered_price, order).alias("close"),
             *([exact.summed("amount")] if volume else []),
             nw.col("timestamp").min().alias("first_timestamp"),
             nw.col("timestamp").max().alias("last_timestamp"),
@@ -113,6 +119,20 @@ def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) ->
         )
         .sort(*groups, "timestamp")
     )
+
+
+def _with_order(trades: Rows, time_keys: list[str]) -> Rows:
+    """Add ``__digits`` and ``__id``, the order of trades of one time; and ``__price``, null where they have none."""
+    has_ids = "id" in trades.collect_schema().names()
+    text, price = nw.col("id").cast(nw.String()) if has_ids else nw.lit(""), nw.col("price")
+    # Whole numbers as text have the order of their lengths, and numbers of one length the order of text.
+    is_number = text.str.contains("^(0|[1-9][0-9]*)$").fill_null(value=False)
+    trades = trades.with_columns(
+        __id=text, __digits=text.str.len_chars(), __ordered=nw.when(is_number).then(1).otherwise(0)
+    )
+    has_one_price = price.min().over(*time_keys) == price.max().over(*time_keys)
+    has_order = nw.col("__ordered").min().over(*time_keys) == 1
+    return trades.with_columns(__price=nw.when(has_one_price | has_order).then(price))
 
 
 _SIGN, _UNKNOWN = "__sign", "__unknown"

@@ -48,10 +48,13 @@ def _between(
     return float(argument)
 
 
+_NO_TIME = frozenset({"0ms", "0s", "0m", "0h", "0d"})
+
+
 def nanoseconds(parameter: str, argument: object) -> int:
-    """Convert a timedelta of 0 or more, or a text such as ``8h``, to nanoseconds; raise QueryError for others."""
+    """Convert a timedelta of 0 or more, or a text such as ``8h`` or ``0s``, to nanoseconds; refuse anything else."""
     if isinstance(argument, str):
-        return duration(parameter, argument)
+        return 0 if argument.strip() in _NO_TIME else duration(parameter, argument)
     if not isinstance(argument, timedelta) or argument < timedelta():
         raise QueryError(parameter, got=argument, expected="a timedelta, 0 or more, or a string such as '8h'")
     return _in_reach(parameter, argument, argument // timedelta(microseconds=1) * 1_000)

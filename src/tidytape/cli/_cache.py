@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidytape.cli._output import Json, put_json
-from tidytape.errors import counted
+from tidytape.errors import counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.client._cache import Entry
@@ -40,7 +40,9 @@ def show(folder: Folder = None, as_json: Json = False) -> None:
         spans = ", ".join(f"{written_time(start)} to {written_time(end)}" for start, end in entry.spans[:2])
         more = f" and {counted(len(entry.spans) - 2, 'more span')}" if len(entry.spans) > 2 else ""
         typer.echo(
-            f"{entry.data_type}  {query}  {spans}{more}  {counted(entry.size, 'byte')}  {entry.base_url}"
+            escaped(
+                f"{entry.data_type}  {query}  {spans}{more}  {counted(entry.size, 'byte')}  {entry.base_url}"
+            )
         )
         total += entry.size
     typer.echo(f"{counted(total, 'byte')} in {cache.folder}", err=True)

@@ -24,7 +24,7 @@ from tidytape.client._display import spans
 from tidytape.client._lists import ListMethods
 from tidytape.client._series import SeriesMethods
 from tidytape.client._settings import MAX_WAIT, OnLimit, Partial
-from tidytape.errors import QueryError, TidytapeError, counted, worded
+from tidytape.errors import QueryError, TidytapeError, counted, escaped, worded
 from tidytape.query._values import Names, written_time
 from tidytape.wire._decode import Absent
 
@@ -218,7 +218,7 @@ def _print_plan(plan: Plan) -> None:
         for query in plan.requests:
             window = f"{written_time(query.start)}  {written_time(query.end)}"
             typer.echo(f"{window}  {query.points:>7,} points  weight {weight(query)}")
-    typer.echo(str(plan))
+    typer.echo(escaped(str(plan), keep="\n"))
 
 
 def _plan_as_json(plan: Plan) -> dict[str, Any]:

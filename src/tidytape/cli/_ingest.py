@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from tidytape.cli._examples import INGEST, example
 from tidytape.cli._output import JSON_OPTION
 from tidytape.cli._output import as_json as to_json
-from tidytape.errors import IngestError, QueryError, counted
+from tidytape.errors import IngestError, QueryError, counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.lake import Lake
@@ -57,6 +57,11 @@ _FOLLOW = {
         float,
         1.0,
         typer.Option(help="With --follow: seconds between two commits of one file."),
+    ),
+    "most_bad": (
+        int,
+        100,
+        typer.Option(min=0, help="With --follow: broken lines of one file to leave out before it ends."),
     ),
     "keep": (
         float,
@@ -207,6 +212,7 @@ def _ingest(
     skip_bad: bool,
     follow: bool = False,
     every: float = 1.0,
+    most_bad: int = 100,
     keep: float = 900.0,
     workers: int | None = None,
     **options: Any,
@@ -216,19 +222,20 @@ def _ingest(
     from tidytape.lake.ingest._layouts import by_name
 
     layout_object, market = by_name(layout, options)
-    if follow:
-        follow_options = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
-        typer.echo(format_report(_follow(files, Lake.create(lake), layout_object, **follow_options)))
-        return
+    reading: dict[str, Any] = {"market": market, "skip_bad": skip_bad}
     try:
-        report = ingest(
-            files, Lake.create(lake), layout_object, market=market, skip_bad=skip_bad, workers=workers
+        report = (
+            _follow(
+                files, Lake.create(lake), layout_object, **reading, every=every, most_bad=most_bad, keep=keep
+            )
+            if follow
+            else ingest(files, Lake.create(lake), layout_object, **reading, workers=workers)
         )
     except IngestError as error:
-        if error.report is not None:  # other files were ingested before the error
-            typer.echo(format_report(error.report))
+        if error.report is not None:  # the rest went in
+            typer.echo(escaped(format_report(error.report), keep="\n"))
         raise
-    typer.echo(format_report(report))
+    typer.echo(escaped(format_report(report), keep="\n"))
 
 
 def _follow(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:

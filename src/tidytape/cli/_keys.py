@@ -9,7 +9,7 @@ import typer
 
 from tidytape.budget import Tier
 from tidytape.cli._output import Json, put_json
-from tidytape.errors import counted
+from tidytape.errors import counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.service import Key
@@ -82,7 +82,7 @@ def show(
         return
     for key in all_keys:
         until = "never" if key.expires is None else written_time(key.expires)
-        typer.echo(f"{key.id}  {key.tier:<12}  made {written_time(key.created)}  ends {until}")
+        typer.echo(escaped(f"{key.id}  {key.tier:<12}  made {written_time(key.created)}  ends {until}"))
 
 
 @app.command()

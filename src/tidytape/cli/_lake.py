@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidytape.cli._output import PICTURES, TABLES, Json, check_target, put, put_json
-from tidytape.errors import QueryError, counted
+from tidytape.errors import QueryError, counted, escaped
 
 if TYPE_CHECKING:
     import polars as pl
@@ -88,6 +88,8 @@ def info(
     elif out is None:
         rows = coverage if by_table or markets else _per_table(coverage)
         put(rows, None, rest="--json prints all", rows=_MOST_ROWS)
+        if (heartbeats := hygiene.recorders(Lake(lake))).height:
+            put(heartbeats, None, rest="hygiene.recorders(lake) has all", rows=_MOST_ROWS)
 
 
 def _per_table(coverage: pl.DataFrame) -> pl.DataFrame:
@@ -122,9 +124,30 @@ def check(
     if as_json:
         put_json(report.frame())
     else:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not report.sound:
         raise typer.Exit(1)
+
+
+@app.command("set")
+def set_facts(
+    lake: LakeOption,
+    heatmap_exchange: Annotated[
+        str,
+        typer.Option("--heatmap-exchange", help="Exchange of liquidation heatmaps whose query names none."),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Set what a lake says of itself."""
+    from tidytape.lake import Lake
+
+    Lake(lake).writer().name_heatmap_exchange(heatmap_exchange)
+    if as_json:
+        put_json({"heatmap_exchange": heatmap_exchange})
+    else:
+        typer.echo(
+            escaped(f"liquidation heatmaps are of {heatmap_exchange} unless a query names an exchange")
+        )
 
 
 @app.command()
@@ -144,9 +167,32 @@ def compact(
         put_json(reports)
         return
     for report in reports:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not reports:
         typer.echo("nothing to compact")
+
+
+@app.command()
+def close(
+    lake: LakeOption,
+    exchange: Annotated[str, typer.Option(help="Close the recording of this exchange.")],
+    raw_symbol: Annotated[
+        str | None, typer.Option(help="Only this market; for an option chain, its coin.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say that a recording is over, so that the last interval of its markets is final."""
+    import polars as pl
+
+    from tidytape.lake import Lake
+
+    closed = Lake(lake).writer().close_recording(exchange, raw_symbol)
+    frame = pl.DataFrame(closed, ["raw_symbol", "last_timestamp"], orient="row").select(
+        pl.lit(exchange).alias("exchange"),
+        "raw_symbol",
+        pl.from_epoch("last_timestamp", "ns").dt.replace_time_zone("UTC"),
+    )
+    put_json(frame) if as_json else put(frame, None)
 
 
 @app.command()
@@ -173,6 +219,6 @@ def vacuum(
         put_json(reports)
         return
     for report in reports:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not yes and any(report.files for report in reports):
         typer.echo("nothing was deleted; --yes deletes", err=True)

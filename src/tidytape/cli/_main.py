@@ -162,14 +162,14 @@ class _Warnings(logging.Handler):
             spelled.args = tuple(
                 self._spell(arg) if isinstance(arg, Argument) else arg for arg in record.args
             )
-        typer.echo(f"{level}: {spelled.getMessage()}", err=True)
+        typer.echo(escaped(f"{level}: {spelled.getMessage()}", keep="\n"), err=True)
         if record.exc_info:
             typer.echo(logging.Formatter().formatException(record.exc_info), err=True)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Write a Python warning on one line, without file name and line number."""
-    typer.echo(f"warning: {message}", err=True)
+    typer.echo(escaped(f"warning: {message}", keep="\n"), err=True)
 
 
 def main() -> None:

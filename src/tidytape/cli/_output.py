@@ -29,7 +29,7 @@ _ROWS = 20
 _TEXT_LENGTHS = (100, 60, 40, 24)
 """Limits of the length of a text in a table; the table uses the largest limit with which it fits."""
 
-_TEXT_TYPES = (pl.Categorical, pl.String)
+_TEXT_TYPES = (pl.Categorical, pl.Enum, pl.String)
 
 
 def check_target(out: Path | None, *, suffixes: tuple[str, ...] = TABLES) -> None:
@@ -68,7 +68,7 @@ def put(
         if out.suffix == ".parquet":
             frame.write_parquet(part_file)
         elif out.suffix == ".csv":
-            _with_json_lists(_with_text_times(frame)).write_csv(part_file)
+            _with_json_lists(_with_text_times(_harmless(frame))).write_csv(part_file)
         else:
             _with_text_times(frame).write_ndjson(part_file)
         part_file.replace(target)
@@ -194,6 +194,32 @@ def _with_text_times(frame: pl.DataFrame) -> pl.DataFrame:
         elif isinstance(dtype, pl.Duration):
             text_columns.append(name.dt.to_string("iso"))
     return frame.with_columns(text_columns)
+
+
+_HARMLESS = (
+    pl.col(*_TEXT_TYPES)
+    .cast(pl.String)
+    .str.replace_many(
+        {
+            control: escaped(control)
+            for control in map(chr, (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+        }
+    )
+    .str.replace(r"^[=+\-@\t\r]", "'$0")
+)
+"""Texts without controls of direction; an apostrophe stands before one that begins like a formula."""
+
+
+def _harmless(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with harmless texts and names of columns.
+
+    Examples
+    --------
+    >>> _harmless(pl.DataFrame({"=a": ["=1+1", "-5", "BTC-USDT"], "b": [-1, 2, None]})).to_dict(as_series=False)
+    {"'=a": ["'=1+1", "'-5", 'BTC-USDT'], 'b': [-1, 2, None]}
+    """
+    names = pl.DataFrame({"names": frame.columns}, schema={"names": pl.String}).select(_HARMLESS)["names"]
+    return frame.with_columns(_HARMLESS).rename(dict(zip(frame.columns, names, strict=True)))
 
 
 def _with_json_lists(frame: pl.DataFrame) -> pl.DataFrame:

@@ -65,11 +65,16 @@ def serve(
             "folder of the file of keys. Replicas need the same one."
         ),
     ] = None,
+    supervise: Annotated[
+        bool,
+        typer.Option(help="Run the service in a process of its own, and start it again if a crash ends it."),
+    ] = False,
 ) -> None:
     """Answer the API over HTTP, and with --grpc-port over gRPC, until interrupted.
 
     The service prints one line of JSON per request to standard output.
     """
+    import faulthandler
     import logging
     import signal
     import sys
@@ -79,22 +84,29 @@ def serve(
 
     import uvicorn
 
+    from tidytape.cli._supervise import supervised
     from tidytape.errors import LakeError
     from tidytape.lake import Lake
+    from tidytape.lake._object_store import impatient
     from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
     from tidytape.service.answer._engine import Engine
     from tidytape.service.answer._inventory import out_of_history
     from tidytape.service.http._connection import LISTENING, require_free
-    from tidytape.service.stream import token_secret as read_secret
+    from tidytape.service.stream._tokens import token_secret as read_secret
     from tidytape.service.work._desks import SmallDesks, SmallFirst
 
-    require_free(host, port)
+    # Of options that stand twice, the last counts. A port that was 0 stays the same when the service starts again.
+    options = ["--no-supervise", f"--port={require_free(host, port)}"]
     if grpc_port is not None:
-        require_free(host, grpc_port, parameter="grpc_port")
+        options.append(f"--grpc-port={require_free(host, grpc_port, parameter='grpc_port')}")
+    if supervise:
+        raise typer.Exit(supervised([sys.executable, "-m", "tidytape", *sys.argv[1:], *options]))
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     in_force = known.all()  # a service without a readable file of keys must not start
-    opened = Lake(lake)
+    # A caller is told within seconds that an object store does not answer.
+    opened = Lake(lake, storage_options=impatient(None) if "://" in lake else None)
+    faulthandler.enable()  # a crash of a library says where each thread was
     lines = logging.StreamHandler(sys.stdout)
     lines.setFormatter(logging.Formatter("%(message)s"))
     access = logging.getLogger("tidytape.access")

@@ -46,7 +46,9 @@ def show(tape: Tape, as_json: Json = False) -> None:
     if as_json:
         put_json([_as_json(entry) for entry in contents.answers])
     for entry in () if as_json else contents.answers:
-        rows = "" if entry.rows is None else f"  {counted(entry.rows, 'row')}"
+        rows = (
+            "  missing" if entry.missing else "" if entry.rows is None else f"  {counted(entry.rows, 'row')}"
+        )
         query = described_ask(entry.ask, entry.facts.get("returned", {}).get("method"))
         typer.echo(escaped(f"{entry.number}  {entry.at}{rows}  {entry.hash[:16]}  {query}"))
     if contents.broken:
@@ -60,5 +62,6 @@ def _as_json(entry: TapeEntry) -> dict[str, Any]:
         "ask": entry.ask,
         "rows": entry.rows,
         "hash": entry.hash,
+        "missing": entry.missing,
         "returned": entry.facts.get("returned"),
     }

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 import httpx
 import polars as pl
 
+from tidytape._forks import refuse_fork
 from tidytape.client._aio_stream import AsyncStream
 from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
+from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,
@@ -57,6 +59,7 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
+@explained
 class AsyncClient(
     Endpoints[
         Coroutine[Any, Any, FrameT],
@@ -349,6 +352,7 @@ class AsyncClient(
 
     async def _run(self, steps: Flow[R]) -> R:
         """Carry out a flow for a caller."""
+        refuse_fork()
         try:
             return await self._follow(steps)
         except TidytapeError as error:
@@ -466,7 +470,7 @@ class AsyncClient(
         >>> asyncio.run(rows())
         [24]
         """
-        query = await self._run(self._dated(query_of(query)))
+        query = await self._run(self._resolved(query_of(query)))
         for steps in self._frames(query):
             yield await self._run(steps)
 

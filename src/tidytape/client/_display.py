@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from html import escape
 from typing import Any
 
 from tidytape.catalogue import GroupBy, Interval, SortDirection, Tenor, TPOSession
-from tidytape.errors import Argument
+from tidytape.errors import Argument, html_text
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.query._values import written_time
 from tidytape.times import Span
@@ -95,11 +94,11 @@ def lasting(seconds: float) -> str:
 def facts_table(heading: str, facts: Mapping[str, str]) -> str:
     """Return an HTML table for a notebook, without facts that are empty."""
     rows = "".join(
-        f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(fact)}</td></tr>"
+        f"<tr><th style='text-align:left'>{html_text(name)}</th><td style='text-align:left'>{html_text(fact)}</td></tr>"
         for name, fact in facts.items()
         if fact
     )
-    return f"<p><b>{escape(heading)}</b></p><table>{rows}</table>"
+    return f"<p><b>{html_text(heading)}</b></p><table>{rows}</table>"
 
 
 # --- progress ---

@@ -23,6 +23,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidytape._forks import refuse_fork
 from tidytape.budget import Tier
 from tidytape.budget import tier as tier_of
 from tidytape.catalogue import SortDirection
@@ -34,9 +35,10 @@ from tidytape.client._following import Following, OnGap
 from tidytape.client._lists import ListMethods
 from tidytape.client._live import Keep, Live
 from tidytape.client._metadata import Metadata
+from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan, PlanPart, planned
 from tidytape.client._reasons import Reason, in_every_part, warn_of_empty
-from tidytape.client._series import FetchQuery, SeriesMethods
+from tidytape.client._series import FetchQuery, SeriesMethods, refuse_ignored
 from tidytape.client._settings import Backend, Settings, one_of
 from tidytape.client._steps import Call, Flow
 from tidytape.client._streams import StreamMethods
@@ -228,6 +230,7 @@ class Queries(SeriesMethods[FetchQuery]):
         return query
 
 
+@explained
 class Endpoints(
     SeriesMethods[FrameT],
     ListMethods[FrameT, NamesT, UsageT],
@@ -243,6 +246,7 @@ class Endpoints(
     """
 
     def __init__(self, settings: Settings, backend: Backend, transport: object) -> None:
+        refuse_fork()
         self._settings = settings
         self._backend = one_of("backend", backend, get_args(Backend))
         self._transport = transport
@@ -287,6 +291,7 @@ class Endpoints(
 
     def _following(self, query: StreamQuery, on_gap: OnGap, present: Present | None = None) -> Following:
         """Return the protocol of a stream; raise an error if the client has a tape or is offline."""
+        refuse_fork()
         if self._tape is not NO_TAPE:
             raise TapeError(
                 "a tape cannot hold a stream, which has no end; record the fetch of a window instead",
@@ -569,7 +574,7 @@ class Endpoints(
 
         Return the frame that the client's method returns, and the metadata of that frame.
         """
-        query = yield from self._dated(query)
+        query = yield from self._resolved(query)
         window = Window.of(query.queries)
         if self._tape is NO_TAPE:
             answer, metadata = yield from fetched(self._settings, window)
@@ -598,8 +603,13 @@ class Endpoints(
             warn_of_empty(metadata.reason)
         return Fetched(self._presented(frame, query.schema), metadata)
 
-    def _dated(self, query: FetchQuery, *, records: bool = True) -> Flow[FetchQuery]:
-        """Return a query with absolute times: those on the tape, or else those of now, which the tape records."""
+    def _resolved(self, query: FetchQuery, *, records: bool = True) -> Flow[FetchQuery]:
+        """Return a query with named exchanges and absolute times: those on the tape, or else those of now.
+
+        ``records`` says whether the tape records them.
+        """
+        if query.is_of_all_exchanges:
+            query = query.on((yield from self._exchanges_of(query.queries[0], records=records)))
         if not query.relative:
             return query
         window, tape = Window.of(query.queries), self._tape
@@ -619,6 +629,19 @@ class Endpoints(
             yield Call(partial(tape.add, ask, [str(window.start), str(window.end)]))
         return query.over(window.start, window.end)
 
+    def _exchanges_of(self, query: PointsQuery, *, records: bool) -> Flow[list[str]]:
+        """Ask which exchanges have the data type of a coin."""
+        if self._settings.offline and self._tape is NO_TAPE:
+            expected = "names, because an offline client cannot ask which exchanges there are"
+            raise QueryError("exchange", got=None, expected=expected)
+        filters = MetaQuery(type=query.type, coin=query.coin, category=query.category)
+        steps = request.names(self._settings, "exchanges", filters)
+        exchanges = yield from self._taped("exchanges", filters, steps, records=records)
+        if not exchanges:
+            expected = f"a coin of which an exchange has {query.type[0]}"
+            raise QueryError("coin", got=list(query.coin), expected=expected, code="INVALID_SYMBOL")
+        return exchanges
+
     def _presented(self, frame: pl.DataFrame, schema: Schema) -> Any:
         """Return a frame as the client's kind of frame."""
         return frame if self._backend == "polars" else schema.to_pandas(frame)
@@ -629,18 +652,24 @@ class Endpoints(
         return self._presented(frame, schema)
 
     def _taped(
-        self, name: str, query: MetaQuery | MarketsQuery | EventsQuery | None, steps: Flow[R]
+        self,
+        name: str,
+        query: MetaQuery | MarketsQuery | EventsQuery | None,
+        steps: Flow[R],
+        *,
+        records: bool = True,
     ) -> Flow[R]:
-        """Return the recorded answer, or request the answer and record it."""
+        """Return the recorded answer, or request the answer and record it, unless ``records`` is false."""
         if self._tape is NO_TAPE:
             return (yield from steps)
         ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
-        recorded = yield Call(partial(tape.answer_to, ask))
+        recorded = yield Call(partial(tape.answer_to, ask, moves_on=records))
         if recorded is not None:
             answer: R = recorded[0]
             return answer
         answer = yield from steps
-        yield Call(partial(tape.add, ask, answer))  # type: ignore[arg-type]  # a frame, names or a usage
+        if records:
+            yield Call(partial(tape.add, ask, answer))  # type: ignore[arg-type]  # a frame, names or a usage
         return answer
 
     def _events(self, query: EventsQuery) -> Flow[Any]:
@@ -662,8 +691,15 @@ class Endpoints(
     def _planned(self, several: Sequence[FetchQuery], tier: Tier | None) -> Flow[Plan]:
         windows = []
         for query in several:
-            dated = yield from self._dated(query, records=False)
-            windows.append(Window.of(dated.queries))
+            if tier is not None and query.is_of_all_exchanges:
+                # A plan for a tier sends nothing, and only the weight of a group depends on the exchanges.
+                if query.queries[0].group_by is not None:
+                    expected = "names, because a plan for a tier asks no service which exchanges there are"
+                    raise QueryError("exchange", got=None, expected=expected)
+                windows.append(Window.of(query.queries))
+                continue
+            resolved = yield from self._resolved(query, records=False)
+            windows.append(Window.of(resolved.queries))
         on_tape = yield Call(lambda: [self._tape.has(_ask_of(window)) for window in windows])
         if all(on_tape):
             return Plan(
@@ -673,7 +709,7 @@ class Endpoints(
 
     def _written(self, query: FetchQuery, path: Path) -> Flow[Written]:
         parts: list[Metadata] = []
-        query = yield from self._dated(query)
+        query = yield from self._resolved(query)
         with ParquetFile(path) as file:
             for part in self._parts(query):
                 frame, metadata = yield from self._answered(part)
@@ -771,6 +807,7 @@ def query_of(query: Asked) -> FetchQuery:
             "queries)), fetches them under one budget; client.plan(queries) takes them all",
         )
     window = Window.of(query)
+    refuse_ignored(window.query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
     return FetchQuery(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
 

@@ -76,7 +76,8 @@ def fetched(settings: Settings, window: Window) -> Flow[tuple[pl.DataFrame, Meta
         If an answer breaks the contract.
     IncompleteDataError
         If a point came twice with different values, the service cut an answer, or the client is offline and the cache
-        lacks a part of the window.
+        lacks a part of the window. If it lacks only single intervals, which were not final when they were fetched, the
+        client warns, and the metadata has them as missing.
     BudgetError
         If the fetch would have to wait for the budget longer than ``max_wait``.
     ServiceError
@@ -137,11 +138,20 @@ class _Fetch:
             return [self._window.unaligned]
         missing_spans: list[Span] = yield Call(self._read)
         if missing_spans and self._settings.offline:
-            raise IncompleteDataError(
+            error = IncompleteDataError(
                 f"{self._window.data_type}: the client is offline, and the cache lacks {spans(missing_spans)}"
                 + ("" if self.frames else f"; {_how_to_fill_cache(self._settings)}"),
                 missing=tuple(missing_spans),
             )
+            # The cache never has the last interval of a recording that ended, unless the lake says that it is over.
+            if not self.frames or any(end - start > self._window.step for start, end in missing_spans):
+                raise error
+            self.missing += missing_spans
+            self._failures.append(error)
+            warnings.warn(
+                f"{error}, which was not final; the frame has the rest", RuntimeWarning, stacklevel=2
+            )
+            return []
         if missing_spans:
             missing_spans = yield from self._lock_cache(self._cache, locks)
         return missing_spans

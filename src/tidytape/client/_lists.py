@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
+from tidytape.client._other_clients import explained
 from tidytape.client._series import arguments_of
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery
@@ -15,6 +16,7 @@ NamesT = TypeVar("NamesT")
 UsageT = TypeVar("UsageT")
 
 
+@explained
 class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     """The methods that list what a service has. All arguments are keyword-only, and all filters are optional.
 

@@ -25,13 +25,14 @@ import anyio
 import httpx
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from tidytape._forks import refuse_fork
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
 from tidytape.client._demo_lake import copied
 from tidytape.client._settings import LOCAL
 from tidytape.client._steps import closed_error
 from tidytape.client._stream_base import ABORT
-from tidytape.errors import TransportError
+from tidytape.errors import ForkError
 from tidytape.lake import Lake, LakeReader
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def connection(
     **options: Any,
 ) -> dict[str, Any]:
     """Return the arguments of a client whose service reads a lake; for None, a new copy of the demo's lake."""
+    refuse_fork()
     from tidytape.service import Key, Keys, create_app, hashed
 
     if fixed_options := options.keys() & {"base_url", "api_key", "transport"}:
@@ -188,11 +190,9 @@ class _Resources:
         self._streams: set[httpx.Response] = set()
 
     def check_process(self) -> None:
-        """Raise TransportError in a process that was forked after the client was made."""
+        """Raise ForkError in a process that was forked after the client was made."""
         if os.getpid() != self._process:
-            raise TransportError(
-                "a local client does not outlive a fork; make another one in the new process"
-            )
+            raise ForkError
 
     def run(self, answer: Callable[[], Coroutine[Any, Any, httpx.Response]]) -> httpx.Response:
         """Run a coroutine on the loop, and wait for its response."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from tidytape.budget import Tier, weight
 from tidytape.client._answers import most_weight
@@ -14,7 +13,7 @@ from tidytape.client._request import informed
 from tidytape.client._settings import Settings
 from tidytape.client._steps import Call, Flow
 from tidytape.client._window import SETTLING, Window, ahead, covering
-from tidytape.errors import QueryError, counted
+from tidytape.errors import QueryError, counted, html_text
 from tidytape.query import PointsQuery
 from tidytape.query._values import written_time
 from tidytape.times import Span, intersected, without
@@ -144,7 +143,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Return the totals and a table for a notebook: of the requests if the plan has one part, else of the parts."""
-        return f"<p><b>Plan</b>: {escape(self._sum)}</p>" + (
+        return f"<p><b>Plan</b>: {html_text(self._sum)}</p>" + (
             _cached_line(self.cached)
             + _table(
                 ("from", "until", "points at most", "weight"),
@@ -186,7 +185,7 @@ def _is_requested(span: Span, part: PlanPart) -> bool:
 
 
 def _cached_line(cached: Sequence[Span]) -> str:
-    return f"<p>from the cache: {escape(spans(cached))}</p>" if cached else ""
+    return f"<p>from the cache: {html_text(spans(cached))}</p>" if cached else ""
 
 
 def _request_cells(request: PointsQuery) -> tuple[str, ...]:
@@ -203,7 +202,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     shown = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>" for cells in rows[:_SHOWN]
+        "<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in cells) + "</tr>" for cells in rows[:_SHOWN]
     )
     more = len(rows) - _SHOWN
     last_line = f"<tr><td colspan={len(head)}>and {more:,} more</td></tr>" if more > 0 else ""

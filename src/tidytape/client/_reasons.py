@@ -33,7 +33,7 @@ class Reason:
     code : NoteCode
         ``NO_DATA``, ``OUTSIDE``, ``NOT_BEGUN``, ``TIER``: there are no points, and Python warns. ``QUIET``: the service
         has the market at that time, and nothing happened. ``PART``: there are points, but not up to both ends of the
-        window.
+        window. ``SUMMED``: the points are sums over ``exchanges``.
     data_type : str
         The data type of the query.
     exchange, raw_symbol, coin : str or None
@@ -50,6 +50,8 @@ class Reason:
         The tenors that can be computed from the market's newest quotes, if the query has another tenor.
     around : datetime or None
         Start of the interval or session that contains the window, if no interval starts in the window.
+    exchanges : tuple of str
+        The exchanges that the points are sums over, if neither the query nor the service names one.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Reason:
     intervals: tuple[str, ...] = ()
     tenors: tuple[str, ...] = ()
     around: datetime | None = None
+    exchanges: tuple[str, ...] = ()
 
     @property
     def market(self) -> str:
@@ -86,7 +89,8 @@ class Reason:
             None if time is None else round(time.timestamp()) * SECOND for time in (self.first, self.last)
         )
         market = self.exchange, self.raw_symbol, self.coin
-        return Note(self.code, self.data_type, *market, first, last, self.types, self.intervals, self.tenors)
+        lists = self.types, self.intervals, self.tenors, (), self.exchanges
+        return Note(self.code, self.data_type, *market, first, last, *lists)
 
     def __str__(self) -> str:
         """Return the reason as a sentence."""
@@ -116,6 +120,8 @@ class Reason:
                 return f"has no {data_type} yet: no interval that starts in {window} has begun"
             case NoteCode.TIER:
                 return f"has no {data_type} in {window} that the tier of this key sees"
+            case NoteCode.SUMMED:
+                return f"has {data_type} of several exchanges, summed: {printable(', '.join(self.exchanges))}"
             case NoteCode.QUIET:
                 return f"has {data_type}{extent}; nothing happened in {window}"
             case _:
@@ -168,7 +174,22 @@ def reasons_of(
         reason itself.
     """
     notes_by_market: dict[tuple[str | None, ...], list[Note]] = {}
+    notes = list(notes)
+    summed = {
+        note: Reason(
+            note.code,
+            window.data_type,
+            coin=note.coin,
+            start=window.start,
+            end=window.end,
+            exchanges=note.exchanges,
+        )
+        for note in notes
+        if note.code is NoteCode.SUMMED
+    }
     for note in notes:
+        if note.code in {NoteCode.IGNORED, NoteCode.SUMMED}:
+            continue
         notes_by_market.setdefault(tuple(getattr(note, name) for name in _MARKET_COLUMNS), []).append(note)
     filled_markets = _filled_markets(frame) if notes_by_market else set()
     is_group = window.query.group_by is not None
@@ -185,7 +206,7 @@ def reasons_of(
     if not reasons and frame.is_empty() and (around is not None or window.span[0] > now):
         start, end = window.unaligned
         reasons = [Reason(NoteCode.NOT_BEGUN, window.data_type, start=start, end=end, around=around)]
-    return tuple(reason for reason in reasons if reason is not None)
+    return (*summed.values(), *(reason for reason in reasons if reason is not None))
 
 
 def _filled_markets(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:

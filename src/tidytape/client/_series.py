@@ -5,19 +5,22 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tidytape.budget import weight
-from tidytape.catalogue import Interval
+from tidytape.catalogue import DATA_TYPES, Interval, Selection
 from tidytape.client._display import facts_table, of_query
+from tidytape.client._other_clients import explained, unknown_name
 from tidytape.client._window import Times
 from tidytape.errors import IncompleteDataError, QueryError, counted
+from tidytape.frames._sources import CLIENT_CALLS
 from tidytape.query import PointsQuery
-from tidytape.query._values import Names, TimeLike
+from tidytape.query._points import PointFields
+from tidytape.query._values import Names, TimeLike, many
 from tidytape.schema import TPO_SESSIONS, Schema, schema_of
 
 if TYPE_CHECKING:
@@ -80,11 +83,30 @@ class FetchQuery:
             If an argument is wrong.
         """
         fields = arguments_of(arguments)
+        is_of_all = "exchange" not in fields and DATA_TYPES[name].selection in _OF_EXCHANGES
+        if is_of_all:
+            if "coin" not in fields:
+                expected = "an exchange; or ``coin`` instead of a symbol, for every exchange that has it"
+                raise QueryError("exchange", got=None, expected=expected, code="INVALID_EXCHANGE")
+            fields["exchange"] = "every"  # until the rules between the other fields are checked
         times = Times(*(fields.pop(parameter, None) for parameter in ("start", "end", "limit")))
         start, end = times.resolved(lambda: PointsQuery(type=name, start=0, end=1, **fields))
         queries = tuple(PointsQuery.split(type=name, start=start, end=end, **fields))
+        if is_of_all:
+            queries = tuple(query.model_copy(update={"exchange": ()}) for query in queries)
         schema = schema_of(name, grouped=queries[0].group_by is not None)
         return cls(queries, schema, relative=times.written if times.are_relative else ())
+
+    @property
+    def is_of_all_exchanges(self) -> bool:
+        """Whether the caller named no exchange, so that the client must ask which exchanges have the data type."""
+        query = self.queries[0]
+        return not query.exchange and any(kind.selection in _OF_EXCHANGES for kind in query.data_types)
+
+    def on(self, exchanges: Sequence[str]) -> FetchQuery:
+        """Return the same query with named exchanges."""
+        update = {"exchange": tuple(exchanges)}
+        return replace(self, queries=tuple(query.model_copy(update=update) for query in self.queries))
 
     def over(self, start: int, end: int) -> FetchQuery:
         """Return the same query with absolute times."""
@@ -102,14 +124,36 @@ class FetchQuery:
 
     @property
     def _in_words(self) -> str:
-        return of_query(self.queries[0], self.queries[0].start, self.queries[-1].end)
+        words = of_query(self.queries[0], self.queries[0].start, self.queries[-1].end)
+        return f"{words}, every exchange" if self.is_of_all_exchanges else words
 
     @property
     def _cost(self) -> str:
-        return f"{counted(len(self.queries), 'request')}, weight {sum(map(weight, self.queries)):,}"
+        is_least = self.is_of_all_exchanges and self.queries[0].group_by is not None
+        total = f"{'at least ' if is_least else ''}{sum(map(weight, self.queries)):,}"
+        return f"{counted(len(self.queries), 'request')}, weight {total}"
 
+
+_OF_EXCHANGES = (Selection.MARKET, Selection.OPTION_SUMMARY)
+"""How data types whose markets lie on exchanges select them."""
+
+_TYPES = {call.partition("(")[0]: name for name, call in reversed([*CLIENT_CALLS.items()])} | {
+    "tpo_sessions": "TPO_AGG"
+}
+"""The data type that each method fetches."""
 
 _REQUIRED = ("interval",)
+
+
+def refuse_ignored(query: PointFields) -> None:
+    """Raise QueryError if the query has a parameter that all its data types ignore."""
+    for name, fact in (("max_depth", "included_depth"), ("funding_interval", "funding_interval")):
+        is_taken = len(query.data_types) < len(query.type) or any(
+            getattr(kind, fact) for kind in query.data_types
+        )
+        if getattr(query, name) is not None and not is_taken:
+            expected = f"no value; {' and '.join(query.type)} would ignore it"
+            raise QueryError(name, got=getattr(query, name), expected=expected, code="UNSUPPORTED")
 
 
 def arguments_of(
@@ -117,16 +161,24 @@ def arguments_of(
 ) -> dict[str, Any]:
     """Return the arguments that the caller of a method passed, without ``omit``; ``interval`` also if it is None.
 
+    In ``type`` and ``data_type`` the name of a method becomes the data type that it fetches.
+
     Examples
     --------
     >>> arguments_of({"self": 0, "coin": "BTC", "side": None, "interval": None})
     {'coin': 'BTC', 'interval': None}
+    >>> arguments_of({"type": ["candles", "TRADE_AGG"]})
+    {'type': ['TRADE_SIDE_AGNOSTIC_AGG', 'TRADE_AGG']}
     """
-    return {
+    fields = {
         name: value
         for name, value in arguments.items()
         if name != "self" and name not in omit and (value is not None or name in _REQUIRED)
     }
+    for name in {"type", "data_type"} & fields.keys():
+        words = many(fields[name], "type")
+        fields[name] = [_TYPES.get(word, word) if isinstance(word, str) else word for word in words]
+    return fields
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -159,6 +211,7 @@ def _with_shared(kind: type[SeriesT]) -> type[SeriesT]:
     return kind
 
 
+@explained
 @_with_shared
 class SeriesMethods(ABC, Generic[ResultT]):
     """The methods that fetch points. All arguments are keyword-only.
@@ -173,8 +226,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
     Parameters
     ----------
-    exchange : str or list of str
-        Exchange.
+    exchange : str or list of str, optional
+        Exchange. With a ``coin``, by default every exchange that has the data type.
     interval : str
         ``1m 5m 15m 30m 1h 4h 1d 1w``.
     start : int, datetime, date or str, optional
@@ -221,12 +274,17 @@ class SeriesMethods(ABC, Generic[ResultT]):
     @abstractmethod
     def _points(self, query: FetchQuery) -> ResultT: ...
 
+    if not TYPE_CHECKING:  # a type checker would accept any name at all
+
+        def __getattr__(self, name):
+            raise unknown_name(self, name, dir(type(self)))
+
     # --- prices ---
 
     def candles(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -298,7 +356,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def trades(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
         raw_symbol: Names = None,
@@ -349,7 +407,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def open_interest(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -407,7 +465,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def funding(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -479,7 +537,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def liquidations(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -536,7 +594,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def cme_open_interest(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -589,7 +647,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def volume_profile(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -652,7 +710,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def tpo(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
         limit: int | None = None,
@@ -756,7 +814,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def tpo_sessions(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
         limit: int | None = None,
@@ -853,7 +911,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def book_heatmap(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -976,7 +1034,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def implied_volatility(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -990,8 +1048,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange of the options.
+        exchange : str or list of str, optional
+            Exchange of the options. With a ``coin``, by default every exchange that has the data type.
         coin : str or list of str, optional
             Base asset of the options.
         raw_symbol : str or list of str, optional
@@ -1078,7 +1136,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     def option_open_interest(
         self,
         *,
-        exchange: Names,
+        exchange: Names = None,
         interval: str,
         start: TimeLike | None = None,
         end: TimeLike | None = None,
@@ -1092,8 +1150,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange of the options.
+        exchange : str or list of str, optional
+            Exchange of the options. With a ``coin``, by default every exchange that has the data type.
 
         Returns
         -------

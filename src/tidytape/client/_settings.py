@@ -256,14 +256,16 @@ def _count(name: str, value: object) -> int:
     return value
 
 
-def _address(address: str | None) -> str:
+def _address(address: Any) -> str:
     expected = "the address of the service, e.g. 'http://127.0.0.1:8000'"
     if not address:
         raise QueryError("base_url", got=address, expected=expected, hint=f"or set {_BASE_URL}")
     try:
         url = httpx.URL(address)
     except (httpx.InvalidURL, TypeError):
-        raise QueryError("base_url", got=address, expected=expected) from None
+        # A value that is not a text may contain a key.
+        shown_address = address if isinstance(address, str) else type(address).__name__
+        raise QueryError("base_url", got=shown_address, expected=expected) from None
     if url.scheme not in {"http", "https"} or not url.host:
         raise QueryError("base_url", got=address, expected=expected)
     if url.userinfo or url.query or url.fragment:
@@ -312,7 +314,7 @@ def warn_unencrypted(address: str) -> None:
         warnings.warn(
             f"the key is sent to {url.host} over plain http, and everyone on the way can read it; use https",
             UnencryptedKeyWarning,
-            stacklevel=4,  # the line that makes the client
+            stacklevel=5,  # the line that makes the client
         )
 
 

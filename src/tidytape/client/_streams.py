@@ -10,7 +10,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from tidytape.client._following import OnGap
 from tidytape.client._live import Keep
-from tidytape.client._series import arguments_of
+from tidytape.client._other_clients import explained
+from tidytape.client._series import arguments_of, refuse_ignored
 from tidytape.client._window import Times
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query._values import Names, TimeLike
@@ -51,9 +52,12 @@ def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:
     if start is not None:
         times = Times(start, end).resolved(lambda: PointsQuery(start=0, end=1, **fields))
         start, end = times[0], None if end is None else times[1]
-    return StreamQuery(type=fields.pop("data_type"), start=start, end=end, **fields)
+    query = StreamQuery(type=fields.pop("data_type"), start=start, end=end, **fields)
+    refuse_ignored(query)
+    return query
 
 
+@explained
 class StreamMethods(ABC, Generic[StreamT, LiveT]):
     """The methods that stream."""
 

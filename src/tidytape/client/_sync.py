@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 import httpx
 import polars as pl
 
+from tidytape._forks import refuse_fork
 from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
+from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,
@@ -60,15 +62,16 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
+@explained
 class Client(
     Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written, Stream[FrameT], Live[FrameT]],
     Generic[FrameT],
 ):
     """Fetch market data as tidy frames.
 
-    Several threads may share a client, and so may processes that were forked after it was made. Frames do not
-    survive a fork, because polars does not work in a forked process if it has run in the parent. Start
-    processes that handle frames with ``multiprocessing.get_context("spawn")``.
+    Several threads may share a client. A process that was forked after polars or a lake had run cannot use any client:
+    polars does not work there, so every call raises a `ForkError`. Start processes with
+    ``multiprocessing.get_context("spawn")``.
 
     Parameters
     ----------
@@ -397,6 +400,7 @@ class Client(
 
     def _run(self, steps: Flow[R]) -> R:
         """Carry out a flow for a caller."""
+        refuse_fork()
         try:
             return self._follow(steps)
         except TidytapeError as error:
@@ -542,7 +546,7 @@ class Client(
         ...     [frame.height for frame in client.iter_frames(asked)]
         [24]
         """
-        query = self._run(self._dated(query_of(query)))
+        query = self._run(self._resolved(query_of(query)))
         for steps in self._frames(query):
             yield self._run(steps)
 

@@ -12,7 +12,8 @@ a line is changed, moved, added or removed, its hash is wrong, and the reader ig
 
 The first line has the versions and the time of the recording, the last line says that the tape is complete. Each line
 between them has the question, time, weight, file and file hash of one answer. If a study is killed, its tape has all
-answers until then, and lacks the last line.
+answers until then, and lacks the last line. If an answer cannot be written, its line says why, and has no file. A full
+disk has room for such lines, because a recording holds 64 KiB until then.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import hashlib
 import io
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -76,7 +78,10 @@ class TapeEntry:
     facts : dict
         Facts of the fetch, such as requests and weight.
     read : callable
-        Reads the answer: a frame, names or a quota. Raises TapeError if the answer is not as it was recorded.
+        Reads the answer: a frame, names or a quota. Raises TapeError if the answer is not as it was recorded,
+        or is missing.
+    missing : str or None
+        Why the recording does not have the answer; None if it does.
     """
 
     number: int
@@ -86,6 +91,7 @@ class TapeEntry:
     hash: str
     facts: dict[str, Any]
     read: Callable[[], Answered] = field(repr=False, compare=False)
+    missing: str | None = None
 
 
 class Tape:
@@ -151,22 +157,32 @@ class Recorder(Tape):
         self.path = Path(path)
         self._lock = threading.Lock()
         self._digest = hashlib.sha256()
-        self._count = 0
+        self._lines = 0
+        self._missing: list[dict[str, Any]] = []  # entries whose lines are still to be written
         if overwrite:
             _remove(self.path)
+        versions = {"tidytape": __version__, "polars": pl.__version__, "python": sys.version.split()[0]}
         try:
             self.path.mkdir(exist_ok=overwrite)
             self._manifest = (self.path / MANIFEST).open("xb", buffering=0)
+            self._put(
+                {
+                    "tape": _FORMAT,
+                    "service": base_url,
+                    "created": _now(),
+                    "versions": versions,
+                    "study": study,
+                }
+            )
+            # It has no name. It is closed when the disk is full, to make room for lines of the manifest.
+            self._room = tempfile.TemporaryFile(dir=self.path, buffering=0)  # noqa: SIM115 - closed by `close`
+            self._room.write(bytes(1 << 16))
         except FileExistsError:
             raise TapeError(
                 f"{self.path} is there already; ``overwrite=True`` records it anew", path=str(self.path)
             ) from None
         except (OSError, ValueError) as error:  # ValueError: a path that holds a null
             raise _unwritable(self.path, error) from None
-        versions = {"tidytape": __version__, "polars": pl.__version__, "python": sys.version.split()[0]}
-        self._put(
-            {"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions, "study": study}
-        )
 
     def add(self, ask: Ask, answered: Answered, facts: Mapping[str, Any] | None = None) -> None:
         """Record an answer."""
@@ -175,16 +191,28 @@ class Recorder(Tape):
             if self._manifest.closed:
                 return  # the answer came after the recording had ended
             self._require_own()
-            number = self._count + 1
-            file = f"{number}.{suffix}"
+            number = self._lines + len(self._missing)
+            file = self.path / f"{number}.{suffix}"
+            entry = {
+                "number": number,
+                "ask": ask,
+                "at": _now(),
+                "told": facts or {},
+                "rows": answered.height if isinstance(answered, pl.DataFrame) else None,
+                "hash": digest,
+                "file": file.name,
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
             try:
-                (self.path / file).write_bytes(content)
+                file.write_bytes(content)
+                self._put(entry)
             except OSError as error:
+                self._missing.append(entry | {"missing": str(error.strerror or error)})
+                self._room.close()
+                with suppress(OSError):  # else the line is written before the next one
+                    file.unlink(missing_ok=True)
+                    self._put()
                 raise _unwritable(self.path, error) from None
-            rows = answered.height if isinstance(answered, pl.DataFrame) else None
-            entry = {"number": number, "ask": ask, "at": _now(), "told": facts or {}, "rows": rows}
-            self._put(entry | {"hash": digest, "file": file, "sha256": hashlib.sha256(content).hexdigest()})
-            self._count = number
 
     def _require_own(self) -> None:
         """Raise TapeError if another recording has replaced the tape; this one would overwrite its files."""
@@ -193,19 +221,23 @@ class Recorder(Tape):
                 return
         raise TapeError(f"{self.path} was removed or replaced while it was recorded", path=str(self.path))
 
-    def _put(self, entry: dict[str, Any]) -> None:
-        content, digest = orjson.dumps(entry), self._digest.copy()
-        digest.update(content)
-        at, line = self._manifest.tell(), memoryview(framed(digest.hexdigest(), content))
+    def _put(self, *entries: dict[str, Any]) -> None:
+        """Write the lines of the missing answers and of some entries: all of them, or none if it fails."""
+        digest, at, lines = self._digest.copy(), self._manifest.tell(), b""
+        for content in map(orjson.dumps, (*self._missing, *entries)):
+            digest.update(content)
+            lines += framed(digest.hexdigest(), content)
         try:
-            while line:
-                line = line[self._manifest.write(line) :]
-            self._digest = digest
-        except BaseException as error:  # Ctrl-C too
+            while lines:
+                lines = lines[self._manifest.write(lines) :]
+            self._lines, self._missing, self._digest = (
+                self._lines + len((*self._missing, *entries)),
+                [],
+                digest,
+            )
+        except BaseException:  # Ctrl-C too
             self._manifest.truncate(at)  # after half a line the next line could not be read
             self._manifest.seek(at)
-            if isinstance(error, OSError):
-                raise _unwritable(self.path, error) from None
             raise
 
     def close(self, *, failed: str | None = None) -> None:
@@ -213,10 +245,17 @@ class Recorder(Tape):
         with self._lock:
             if not self._manifest.closed:
                 with self._manifest:  # closed whatever happens
+                    self._room.close()
                     if failed is None:
                         self._require_own()
-                    self._put({"end": self._count, "at": _now()} | ({"failed": failed} if failed else {}))
-                    os.fsync(self._manifest.fileno())
+                    try:
+                        self._put(
+                            {"end": self._lines + len(self._missing) - 1, "at": _now()}
+                            | ({"failed": failed} if failed else {})
+                        )
+                        os.fsync(self._manifest.fileno())
+                    except OSError as error:
+                        raise _unwritable(self.path, error) from None
 
     def __enter__(self) -> Recorder:
         """Return the recorder."""
@@ -481,7 +520,16 @@ def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
         _require_readable(entry, frame["rows"], frame["hash"])
         answer = partial(_read, path, entry, read)
         contents.answers.append(
-            TapeEntry(number, entry["ask"], entry["at"], frame["rows"], frame["hash"], entry["told"], answer)
+            TapeEntry(
+                number,
+                entry["ask"],
+                entry["at"],
+                frame["rows"],
+                frame["hash"],
+                entry["told"],
+                answer,
+                entry.get("missing"),
+            )
         )
     return contents
 
@@ -539,7 +587,7 @@ def _file_of(folder: Path, content: bytes) -> bytes:
 
 
 def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answered:
-    """Return an answer; raise TapeError if it is not the one that was recorded."""
+    """Return an answer; raise TapeError if it is missing, or is not the one that was recorded."""
     try:
         content = read()
         if entry["rows"] is None:
@@ -554,13 +602,13 @@ def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answe
             raise ValueError("the frame is not the one that was recorded")
         return frame
     except (OSError, ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
-        number, why = (
-            entry["number"],
-            "its file is missing" if isinstance(error, FileNotFoundError) else error,
+        why = (
+            f"is missing ({described_ask(entry['ask'])}): it could not be written: {printable(str(entry['missing']))}"
+            if "missing" in entry
+            else f"is damaged: {'its file is missing' if isinstance(error, FileNotFoundError) else error}"
         )
-        raise TapeError(
-            f"{path}: entry {number} is damaged: {why}", path=str(path), entries=(number,)
-        ) from None
+        message = f"{path}: entry {entry['number']} {why}"
+        raise TapeError(message, path=str(path), entries=(entry["number"],)) from None
 
 
 # --- tapes of one file, which older releases recorded ---

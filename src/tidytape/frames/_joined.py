@@ -17,6 +17,7 @@ import narwhals.stable.v2 as nw
 from tidytape import catalogue
 from tidytape.frames import _exact as exact
 from tidytape.frames._dialects import Frame, in_sql
+from tidytape.frames._door import OHLC
 
 _Frame = TypeVar("_Frame", bound=Frame)
 
@@ -36,7 +37,7 @@ IDLE: Final = "__idle"
 """1 where a candle only fills a gap, else 0."""
 
 
-def with_times(candles: Frame, columns: Iterable[str] = TRADED) -> Frame:
+def with_times(candles: nw.LazyFrame[Any], columns: Iterable[str] = TRADED) -> nw.LazyFrame[Any]:
     """Add the times of the first and last trade that are among ``columns`` and the candles lack, as null."""
     absent = {*columns}.intersection(TRADED).difference(candles.collect_schema().names())
     if not absent:
@@ -44,11 +45,33 @@ def with_times(candles: Frame, columns: Iterable[str] = TRADED) -> Frame:
     return candles.with_columns(nw.lit(None, nw.Int64).alias(name) for name in sorted(absent))
 
 
+def with_fills(frame: Any, by: Sequence[str], *, cut: bool) -> Any:
+    """Add `IDLE`: 1 where a candle only fills a gap.
+
+    Such a candle has no volume and no first trade, and its four prices are the close before it. Any other candle
+    counts, also one without volume whose price moved.
+
+    Parameters
+    ----------
+    frame : frame, n rows
+        Candles.
+    by : sequence of str
+        The columns that name the series of one market.
+    cut : bool
+        Whether a candle without a close before it fills a gap if its four prices are equal: the rows before it may have
+        been cut off.
+    """
+    close = nw.col("close")
+    close_before = close.shift(1).over(*by, order_by="timestamp")
+    is_flat = nw.all_horizontal(*(nw.col(name) == close for name in OHLC[:3]), ignore_nulls=False)
+    has_no_move = nw.when(close_before.is_null()).then(nw.lit(value=cut)).otherwise(close == close_before)
+    is_fill = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0) & is_flat & has_no_move
+    return frame.with_columns(nw.when(is_fill).then(nw.lit(1)).otherwise(nw.lit(0)).alias(IDLE))
+
+
 def traded(frame: Any, keys: Sequence[str]) -> Any:
-    """Add `IDLE`; drop candles that only fill a gap if another candle of the same keys has trades."""
-    is_fill = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
-    idle = nw.when(is_fill).then(nw.lit(1)).otherwise(nw.lit(0)).alias(IDLE)
-    return frame.with_columns(idle).filter(nw.col(IDLE) == nw.col(IDLE).min().over(*keys))
+    """Drop candles that only fill a gap, see `with_fills`, if another candle of the same keys counts."""
+    return frame.filter(nw.col(IDLE) == nw.col(IDLE).min().over(*keys))
 
 
 def with_coverage(frame: Any, columns: Collection[str], *, point: Sequence[str] = ()) -> Any:
@@ -334,8 +357,8 @@ def consolidated(
     the close. Candles that only fill a gap count only where no member traded. If it is unknown when one of several
     members traded first (last), the open (close) is null, and so is the time of the first (last) trade.
     """
-    columns = list(columns)
-    frame = traded(frame, keys)
+    columns, series_columns = list(columns), [name for name in keys if name != "timestamp"]
+    frame = traded(with_fills(frame, [*series_columns, *members], cut=True), keys)
     ends = {"first_timestamp": ("open", LATEST), "last_timestamp": ("close", EARLIEST)}
     for time, (_, beyond) in ends.items():
         order = nw.col(time).cast(nw.Int64()).fill_null(beyond).alias("__order")

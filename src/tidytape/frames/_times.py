@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import REACH, Frame, dialect_of
 from tidytape.times import (
@@ -216,26 +215,22 @@ def length_of(interval: nw.Expr) -> nw.Expr:
 
 def interval_words(interval: nw.Expr) -> nw.Expr:
     """Return words for intervals as `length_of` reads them, as `frame_interval` would; null for any other word."""
-    word = interval.str.strip_chars()
-    is_read = word.str.contains(r"^[0-9]{0,6} ?[A-Za-z_]+$") & ~word.str.ends_with("M")
-    has_digits = is_read & word.str.contains("^[0-9]")
+    text = interval.str.strip_chars()
+    is_read = text.str.contains(r"^[0-9]{0,6} ?[A-Za-z_]+$") & ~text.str.ends_with("M")
+    has_digits = is_read & text.str.contains("^[0-9]")
     digits = (
-        nw.when(has_digits).then(word.str.replace_all("[^0-9]", "")).otherwise(nw.lit("1")).cast(nw.Int64)
+        nw.when(has_digits).then(text.str.replace_all("[^0-9]", "")).otherwise(nw.lit("1")).cast(nw.Int64)
     )
-    name = word.str.to_lowercase().str.replace_all("[0-9 ]", "")
+    name = text.str.to_lowercase().str.replace_all("[0-9 ]", "")
     seconds: nw.Expr = nw.lit(0, nw.Int64())
-    for length in sorted(set(UNIT_SECONDS.values())):
-        names = [unit for unit, unit_length in UNIT_SECONDS.items() if unit_length == length]
-        seconds = nw.when(is_read & name.is_in(names)).then(digits * length).otherwise(seconds)
+    for count in sorted(set(UNIT_SECONDS.values())):
+        names = [unit for unit, length in UNIT_SECONDS.items() if length == count]
+        seconds = nw.when(is_read & name.is_in(names)).then(digits * count).otherwise(seconds)
     is_interval = (seconds > 0) & (seconds <= WEEK // SECOND)
-    words = nw.when(is_interval).then(nw.concat_str(seconds.cast(nw.String), nw.lit("s")))
-    for length in (Interval.MINUTE, Interval.HOUR, Interval.DAY, Interval.WEEK):
-        count = seconds // length.seconds
-        is_whole = is_interval & (seconds % length.seconds == 0)
-        unit = nw.lit(length.alias[-1])
-        words = (
-            nw.when(is_whole).then(nw.concat_str(count.cast(nw.Int64).cast(nw.String), unit)).otherwise(words)
-        )
+    words: nw.Expr = nw.lit(None, nw.String)
+    for unit, count in UNITS.items():
+        word = nw.concat_str((seconds // count).cast(nw.Int64).cast(nw.String), nw.lit(unit))
+        words = nw.when(is_interval & (seconds % count == 0)).then(word).otherwise(words)
     return words
 
 

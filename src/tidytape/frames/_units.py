@@ -26,7 +26,7 @@ AMOUNT_UNIT: Final = "amount_unit"
 BLOCK_SIZE: Final = "block_size"
 """Column of the height of a row's level. [quote per coin]"""
 
-_NOUNS: Final = {AMOUNT_UNIT: "amount unit, COIN or USD,", BLOCK_SIZE: "block size"}
+_NOUNS: Final = {AMOUNT_UNIT: "amount unit per series, COIN or USD", BLOCK_SIZE: "block size per series"}
 
 
 def require_one_unit(
@@ -70,7 +70,7 @@ def require_one_unit(
         raise QueryError(
             parameter,
             got=values_in_series,
-            expected=f"one {_NOUNS[column]} per series",
+            expected=f"one {_NOUNS[column]}",
             hint=f"fetch all with one, or add {column!r} to by",
         )
     return table

@@ -57,12 +57,11 @@ def commit(
     delta: Opened,
     batch: Batch,
     *,
-    source: str,
+    notes: Mapping[str, int],
     options: Options,
-    number: int = 1,
     instead: pl.DataFrame | None = None,
 ) -> None:
-    """Append the rows of a batch to the version that ``delta`` has open, and note their source.
+    """Append the rows of a batch to the version that ``delta`` has open, and note where they come from.
 
     Parameters
     ----------
@@ -70,24 +69,24 @@ def commit(
         The table.
     batch : Batch
         The rows.
-    source : str
-        Name of the note.
+    notes : mapping of str to int
+        The numbers of the notes, by name.
     options : mapping of str to str, or None
         What an object store needs.
-    number : int
-        Number of the note.
     instead : polars.DataFrame, optional
         Keys of stored rows that are removed: the batch's rows of the same keys take their place.
     """
     _widen(delta, batch.table)
-    notes = [Transaction(source, number), *_counts(delta, batch.markets)]
+    transactions = [*(Transaction(*note) for note in notes.items()), *_counts(delta, batch.markets)]
     store = filesystem(delta.table_uri, options)
     actions = write_parts(batch.parts, delta, batch.table, store)
     removed: list[RemoveAction] = []
     if instead is not None and instead.height:
         other_rows, removed = _without(delta, batch.table, instead, options)
         actions += write_parts(other_rows.parts, delta, batch.table, store)
-    _commit_files(delta, batch.table, actions, store, notes=notes, spans=_spans(batch), removed=removed)
+    _commit_files(
+        delta, batch.table, actions, store, notes=transactions, spans=_spans(batch), removed=removed
+    )
 
 
 def _without(

@@ -29,6 +29,7 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.schema import ArrayType, PrimitiveType
 
+from tidytape._forks import refuse_fork
 from tidytape.errors import LakeError
 from tidytape.lake import _object_store
 from tidytape.lake._parquet import filesystem
@@ -187,6 +188,7 @@ def exists(uri: str, options: Options) -> bool:
 
 def create(uri: str, table: Table, options: Options) -> None:
     """Create the table unless it exists, with its documentation as comments."""
+    refuse_fork()
     if exists(uri, options):
         return
     schema = Schema([field_of(column) for column in table.columns])

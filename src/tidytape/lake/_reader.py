@@ -6,16 +6,27 @@ import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from urllib.parse import quote
 
 import polars as pl
 from deltalake import DeltaTable
 
+from tidytape._forks import refuse_fork
 from tidytape.errors import LakeError, QueryError, did_you_mean
 from tidytape.lake import _delta
 from tidytape.lake._delta import Facts
 from tidytape.lake._predictions import latest
-from tidytape.lake._tables import MARKETS, MINUTES_OF, PREDICTION_MARKETS, TABLES, TRADES, Table
+from tidytape.lake._tables import (
+    HEATMAP_EXCHANGE,
+    MARKETS,
+    MINUTES_OF,
+    PREDICTION_MARKETS,
+    TABLES,
+    TRADES,
+    Table,
+)
 
 _VERSIONS = 4
 """Versions of a table whose frames are shared by queries."""
@@ -42,6 +53,7 @@ class LakeReader(ABC):
     """
 
     def __init__(self, path: str | Path, storage_options: Mapping[str, str] | None) -> None:
+        refuse_fork()
         self.path = _delta.root_of(path)
         self.storage_options = _delta.as_dict(storage_options)
         self._tables: dict[str, _delta.Opened] = {}
@@ -104,6 +116,14 @@ class LakeReader(ABC):
             If the table cannot be read.
         """
         return self._registry(MARKETS)
+
+    def heatmap_exchange(self) -> str | None:
+        """Return the exchange of liquidation heatmaps whose query names none; None if the lake names none either."""
+        markets = self.delta(MARKETS.name)
+        exchange: str | None = markets.cached("configuration", lambda: markets.metadata().configuration).get(
+            HEATMAP_EXCHANGE
+        )
+        return exchange
 
     def prediction_markets(self) -> pl.DataFrame:
         """Return the prediction markets, each value from the newest report that has it.
@@ -188,6 +208,26 @@ class LakeReader(ABC):
         firsts = [file.first for file in files if file.first is not None]
         lasts = [file.last for file in files if file.last is not None]
         return (min(firsts), max(lasts)) if firsts and lasts else (None, None)
+
+    def closed_at(self, exchange: str, symbol: str) -> int | None:
+        """Return the last event of a market when `LakeWriter.close_recording` closed it; None if nobody closed it.
+
+        Parameters
+        ----------
+        exchange, symbol : str
+            The market, or the exchange and the coin of an option chain.
+
+        Returns
+        -------
+        int or None
+            [ns since the epoch]
+
+        Raises
+        ------
+        LakeError
+            If the registry cannot be opened.
+        """
+        return self.delta(MARKETS.name).transaction_version(closing_note(exchange, symbol))
 
     def extents(self, table: str) -> pl.DataFrame:
         """Return the first and the last timestamp of every market of a table from the table's log.
@@ -314,6 +354,11 @@ class LakeReader(ABC):
         """Return the address of a table."""
         return f"{self.path}/{table}"
 
+    def _reading(self) -> AbstractContextManager[None]:
+        """Turn what the libraries below raise when an object store does not answer into LakeError."""
+        is_local = "://" not in self.path
+        return nullcontext() if is_local else _delta.failing("read the lake", self.path, self.storage_options)
+
     def _files(self, table: str, *partition: str) -> list[Facts]:
         """Return the log entries of the files in one partition; no row is read.
 
@@ -389,10 +434,10 @@ class LakeReader(ABC):
         """
         return tuple(name for name in TABLES if not self.has_table(name) and self._is_lost_if_absent(name))
 
-    def _log_end(self, table: str, log: str) -> int:
-        """Return the position in a log up to which a table has its events; 0 if it has none. [bytes]"""
+    def _log_end(self, table: str, log: str) -> list[int]:
+        """Return up to where the events of a log are in a table [bytes], and the mark of the text before; or zeros."""
         delta = self._find(definition_of(table))
-        return 0 if delta is None else delta.transaction_version(log_note(log)) or 0
+        return [(delta and delta.transaction_version(name)) or 0 for name in log_notes(log, 0, 0)]
 
     def _scan_version(self, delta: _delta.Opened, table: Table) -> pl.LazyFrame:
         """Return the rows of an open version of a table, to be filtered by market and time.
@@ -420,6 +465,7 @@ class LakeReader(ABC):
 
     def _find(self, table: Table) -> _delta.Opened | None:
         """Return a table in the version that this reader reads; None if the lake is older than the table."""
+        refuse_fork()
         if self.has_table(table.name):
             return self.delta(table.name)
         self._require_lake()  # raise an error for a lake that was removed, instead of returning no events
@@ -487,6 +533,11 @@ def source_note(name: str) -> str:
     return f"source:{name}"
 
 
-def log_note(name: str) -> str:
-    """Return the name of the note with the position up to which a log was added."""
-    return f"log:{name}"
+def closing_note(exchange: str, symbol: str) -> str:
+    """Return the name of the note with the last event of a market whose recording is over. [ns]"""
+    return f"closed:{quote(exchange, safe='')}/{quote(symbol, safe='')}"
+
+
+def log_notes(name: str, end: int, mark: int) -> dict[str, int]:
+    """Return the notes that say up to where a log was added [bytes], and which text is before that place."""
+    return {f"log:{name}": end, f"mark:{name}": mark}

@@ -475,6 +475,9 @@ _ALL = (
     *REGISTRIES,
 )
 
+HEATMAP_EXCHANGE = "tidytape.heatmap_exchange"
+"""The property of the registry of markets that names the exchange of liquidation heatmaps."""
+
 TABLES: Mapping[str, Table] = MappingProxyType({table.name: table for table in _ALL})
 """Every table by its name."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,9 +14,16 @@ from tidytape.lake import _commit, _delta
 from tidytape.lake._batch import Batch
 from tidytape.lake._dedupe import Stored, counted_on, fresh
 from tidytape.lake._predictions import merged as merged_reports
-from tidytape.lake._reader import conditions, definition_of, log_note, rows_of_registry, source_note
+from tidytape.lake._reader import (
+    closing_note,
+    conditions,
+    definition_of,
+    log_notes,
+    rows_of_registry,
+    source_note,
+)
 from tidytape.lake._symbols import is_storable
-from tidytape.lake._tables import MARKETS, PREDICTION_MARKETS, REGISTRIES, Table
+from tidytape.lake._tables import HEATMAP_EXCHANGE, MARKETS, PREDICTION_MARKETS, REGISTRIES, TABLES, Table
 
 if TYPE_CHECKING:
     from tidytape.lake._lake import Lake
@@ -142,7 +149,7 @@ class LakeWriter:
             if batch.counted:
                 new_rows = counted_on(new_rows, self._between(delta, definition, "timestamp"))
             # Commit even if no row is new: the note spares reading the source again.
-            _commit.commit(delta, new_rows, source=source_note(source), options=self.lake.storage_options)
+            _commit.commit(delta, new_rows, notes={source_note(source): 1}, options=self.lake.storage_options)
             return Appended(table, source, batch.rows, new_rows.rows, superseded=superseded)
 
         return self._until_committed(table, attempt)
@@ -191,6 +198,31 @@ class LakeWriter:
 
         self._rewrite(MARKETS, lambda before: merged_markets(before, new_markets, replace=replace), sources)
 
+    def name_heatmap_exchange(self, exchange: str) -> None:
+        """Name the exchange of liquidation heatmaps whose query names none.
+
+        Parameters
+        ----------
+        exchange : str
+            An exchange whose liquidations the lake has.
+
+        Raises
+        ------
+        QueryError
+            If the lake has no liquidations of it.
+        LakeError
+            If the table cannot be written.
+        """
+        exchanges = sorted({name for name, _ in self.lake.markets_in("liquidations")})
+        if exchange not in exchanges:
+            expected = "an exchange of which the lake has liquidations: " + (", ".join(exchanges) or "none")
+            raise QueryError("exchange", got=exchange, expected=expected)
+
+        def attempt(delta: DeltaTable) -> None:
+            delta.alter.set_table_properties({HEATMAP_EXCHANGE: exchange}, raise_if_not_exists=False)
+
+        self._until_committed(MARKETS.name, attempt)
+
     def register_prediction_markets(self, reports: pl.DataFrame, *, sources: Collection[str] = ()) -> None:
         """Register reports of prediction markets, in any order and however often.
 
@@ -221,8 +253,68 @@ class LakeWriter:
             raise IngestError("prediction_markets: null in column 'slug' of a report, which may not be null")
         self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, new_reports), sources)
 
+    def close_recording(self, exchange: str, raw_symbol: str | None = None) -> list[tuple[str, int]]:
+        """Say that the recording of an exchange, or of one of its markets, is over.
+
+        Until then the last interval of a market may still change, because events may follow. After it the interval is
+        final, also if the recording ended in the middle of it. If events of a market follow nevertheless, it counts as
+        open again.
+
+        Parameters
+        ----------
+        exchange : str
+            The exchange.
+        raw_symbol : str, optional
+            Only this market, or the coin of an option chain; by default every market and option chain of the exchange.
+
+        Returns
+        -------
+        list of (str, int)
+            Each symbol that was closed, sorted, and its last event. [ns since the epoch]
+
+        Raises
+        ------
+        QueryError
+            If the lake has no events of the exchange or of the market.
+        LakeError
+            If the lake cannot be read or written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from tidytape.lake import Lake
+        >>> lake = Lake.create(tempfile.mkdtemp())
+        >>> trade = {"exchange": "X", "raw_symbol": "BTCUSDT", "id": "7", "timestamp": 5, "sequence": 7}
+        >>> amounts = {"side": "BUY", "price": 10.0, "amount": 2.0, "quote_amount": 20.0}
+        >>> _ = lake.writer().append("trades", pl.DataFrame([trade | amounts]), source="by hand")
+        >>> lake.writer().close_recording("X"), lake.closed_at("X", "BTCUSDT")
+        ([('BTCUSDT', 5)], 5)
+        """
+        last_events: dict[str, int] = {}
+        for table in TABLES.values():
+            if table in REGISTRIES or len(table.partitions) != 2:
+                continue
+            for on_exchange, symbol in self.lake.markets_in(table.name):
+                if on_exchange == exchange and raw_symbol in (None, symbol):
+                    last_event = self.lake.extent(table.name, on_exchange, symbol)[1] or 0
+                    last_events[symbol] = max(last_event, last_events.get(symbol, 0))
+        if not last_events:
+            parameter = "exchange" if raw_symbol is None else "raw_symbol"
+            expected = "one of which the lake has events"
+            raise QueryError(parameter, got=raw_symbol or exchange, expected=expected)
+        notes = [Transaction(closing_note(exchange, symbol), last) for symbol, last in last_events.items()]
+        self._until_committed(MARKETS.name, lambda delta: _commit.note(delta, notes))
+        return sorted(last_events.items())
+
     def _append_piece(
-        self, batch: Batch, *, log: str, start: int, end: int, instead: pl.DataFrame | None = None
+        self,
+        batch: Batch,
+        *,
+        log: str,
+        mark: int,
+        start: int,
+        end: int,
+        instead: pl.DataFrame | None = None,
     ) -> Appended:
         """Append the events of a piece of a log, unless the table has them already.
 
@@ -234,6 +326,8 @@ class LakeWriter:
             The events.
         log : str
             A permanent name of the log.
+        mark : int
+            Stands for the text before ``end``.
         start, end : int
             Where the piece begins and ends in the log. [bytes]
         instead : polars.DataFrame, optional
@@ -255,7 +349,8 @@ class LakeWriter:
         self._make(table)
 
         def attempt(delta: _delta.Opened) -> Appended:
-            appended_until = delta.transaction_version(log_note(log)) or 0
+            notes = log_notes(log, end, mark)
+            appended_until = delta.transaction_version(next(iter(notes))) or 0
             if appended_until >= end:
                 return Appended(table.name, log, batch.rows, 0, already_ingested=True)
             if appended_until > start:
@@ -267,8 +362,7 @@ class LakeWriter:
             _commit.commit(
                 delta,
                 new_rows,
-                source=log_note(log),
-                number=end,
+                notes=notes,
                 options=self.lake.storage_options,
                 instead=None if replaced is None else replaced.select(table.key),
             )
@@ -276,20 +370,16 @@ class LakeWriter:
 
         return self._until_committed(table.name, attempt, known=self.lake.delta(table.name))
 
-    def _note_log(self, log: str, end: int) -> None:
-        """Note that every table has the events of a log up to ``end``. [bytes]
+    def _note(self, notes: Mapping[str, int]) -> None:
+        """Commit notes to the registry.
 
         Raises
         ------
         LakeError
             If the registry cannot be written.
         """
-
-        def attempt(delta: _delta.Opened) -> None:
-            if (delta.transaction_version(log_note(log)) or 0) < end:
-                _commit.note(delta, [Transaction(log_note(log), end)])
-
-        self._until_committed(MARKETS.name, attempt)
+        transactions = [Transaction(name, number) for name, number in notes.items()]
+        self._until_committed(MARKETS.name, lambda delta: _commit.note(delta, transactions))
 
     def _require_appendable(self, batch: Batch) -> None:
         """Raise IngestError if `append` would raise it for this batch now."""

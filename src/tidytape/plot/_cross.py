@@ -151,8 +151,8 @@ def market_share(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has several intervals, or a market several rows of one time; if ``most`` is no number above 0; or
-        if ``timezone`` is unknown.
+        If the frame has several intervals, or a market several rows of one time; if it has one time and no interval, so
+        that the width of the picture is not known; if ``most`` is no number above 0; or if ``timezone`` is unknown.
 
     Examples
     --------
@@ -170,6 +170,12 @@ def market_share(
     if type(most) is not int or most < 1:
         raise QueryError("most", got=most, expected="a whole number above 0")
     series = tracks(frame, "frame", ["share", "total"])
+    if (
+        not series.shared.interval
+        and len({time for track in series.by_label.values() for time in track.start}) == 1
+    ):
+        expected = "a column ``interval``, or several times, which show how long a share counts"
+        raise QueryError("frame", got="one time and no interval", expected=expected)
     times, stacked, shares = _stacked(series, most)
     ax = style.framed_axes(ax, 9, 4, timezone)
     ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))

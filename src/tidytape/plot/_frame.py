@@ -8,8 +8,30 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame
 
-from tidytape.errors import QueryError
+from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames._door import require
+
+_CALLS = {
+    "share": 'cross.market_share(frame, amount="volume")',
+    "premium": "cross.premium(frame)",
+    "completeness": 'quality.completeness(frame, every="1d")',
+    "moneyness": "options.surface(fits), or options.svi(chain),",
+    "expiry": 'client.events("option_quotes", ...)',
+    "implied_volatility": "client.implied_volatility(...)",
+    "realized_volatility": "options.realized_volatility(frame)",
+    "skew": "client.skew(...)",
+    "block_ids": "client.tpo(...)",
+    "type": "client.describe()",
+    "price": "client.volume_profile(...) or client.tpo(...)",
+}
+"""A call that returns a frame with a column, for columns that no call of `tidytape.frames` is suggested for."""
+
+
+def missing(names: Iterable[str], available: Iterable[str]) -> MissingColumnError:
+    """Return the error for missing columns; its hint is the call that returns a frame with them, if there is one."""
+    names = tuple(names)
+    call = next(filter(None, map(_CALLS.get, names)), None)
+    return MissingColumnError(names, available=available, hint=f"{call} returns it" if call else None)
 
 
 def read_frame(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.DataFrame[Any]:
@@ -20,7 +42,12 @@ def read_frame(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.
         expected = "a frame of polars or pandas"
         raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
     eager = any_frame.collect() if isinstance(any_frame, nw.LazyFrame) else any_frame
-    require(needed, eager.columns, native=frame)
+    try:
+        require(needed, eager.columns, native=frame)
+    except MissingColumnError as error:
+        if error.hint:
+            raise
+        raise missing(error.missing, error.available) from None
     return eager
 
 

@@ -21,10 +21,10 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import profile as profiles
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
 from tidytape.plot import _style as looks
 from tidytape.plot._candles import padded_limits
-from tidytape.plot._frame import read_frame, with_datetimes
+from tidytape.plot._frame import missing, read_frame, with_datetimes
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
@@ -410,7 +410,7 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
     rows = read_frame(frame, "levels", ("timestamp", "price"))
     columns = rows.columns
     if not {"block_ids", "block_id"} & {*columns}:
-        raise MissingColumnError(["block_ids"], available=columns)
+        raise missing(["block_ids"], columns)
     has_lists = "block_ids" in columns  # then a row is a level, otherwise a touch
     key = ("timestamp", "price", *(() if has_lists else ("block_id",)))
     rows, identity = market_frame(rows, "levels", ("timestamp", "price"), key=key)

@@ -50,8 +50,8 @@ class OrderFlow(Picture):
 
     axes: FlowPanels
     candles: Candles
-    bought: StepPatch
-    sold: StepPatch
+    more_bought: StepPatch
+    more_sold: StepPatch
     cvd: StepPatch
 
 
@@ -96,8 +96,8 @@ def order_flow(
         - ``axes`` : tuple of three Axes. ``axes.price`` has the candles, ``axes.delta`` the delta of each interval, and
           ``axes.cvd`` the CVD.
         - ``candles`` : Candles. Artists of the candles, as `candles` returns them.
-        - ``bought``, ``sold`` : StepPatch. Delta of the intervals in which more was bought, and in which more was sold;
-          0 in the other intervals, NaN if it is unknown.
+        - ``more_bought``, ``more_sold`` : StepPatch. Delta of the intervals in which more was bought, and in which more
+          was sold; 0 in the other intervals, NaN if it is unknown.
         - ``cvd`` : StepPatch. Cumulative volume delta at the end of each interval; NaN if it is unknown.
 
     Raises
@@ -131,7 +131,7 @@ def order_flow(
     style.title(
         layout.price, "Order flow", identity.title, other_market_note("flow", side_flow.identity, identity)
     )
-    bought, sold = _draw_delta(layout.delta, side_flow, timezone, quote)
+    more_bought, more_sold = _draw_delta(layout.delta, side_flow, timezone, quote)
     line = _draw_cvd(layout.cvd, side_flow, timezone, quote)
     starts = np.concatenate([bars.start, side_flow.start])
     if starts.size:
@@ -142,7 +142,7 @@ def order_flow(
         ax.tick_params(labelbottom=False)
         ax.xaxis.offsetText.set_visible(False)
     cast("Figure", layout.price.get_figure()).align_ylabels(list(layout))
-    return OrderFlow(layout, drawn, bought, sold, line)
+    return OrderFlow(layout, drawn, more_bought, more_sold, line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _draw_delta(
 ) -> tuple[StepPatch, StepPatch]:
     colours = style.inside(ax)
     edges, values = step_line(side_flow.start, side_flow.width, side_flow.delta)
-    bought, sold = (
+    more_bought, more_sold = (
         ax.stairs(
             np.where(np.isnan(values), np.nan, one_sign),
             edges,
@@ -206,7 +206,7 @@ def _draw_delta(
         )
     )
     _finish(ax, values, timezone, "Delta", side_flow.identity.amounts(quote))
-    return bought, sold
+    return more_bought, more_sold
 
 
 def _draw_cvd(ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None) -> StepPatch:

@@ -16,9 +16,9 @@ from matplotlib.lines import Line2D
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Interval, Tenor
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import read_frame, with_datetimes
+from tidytape.plot._frame import missing, read_frame, with_datetimes
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import _values, interval_named
 from tidytape.plot._term_map import draw_map
@@ -166,11 +166,11 @@ def _value_column(value: str | None, frame: nw.DataFrame[Any]) -> str:
             "value", got=None, expected="one of " + ", ".join(present), hint="the frame has both"
         )
     if value is None and not present:
-        raise MissingColumnError(["implied_volatility"], available=frame.columns)
+        raise missing(["implied_volatility"], frame.columns)
     value_column = value or present[0]
     length_column = "days" if "days" in frame.columns and "tenor" not in frame.columns else "tenor"
     if absent := [name for name in (length_column, "timestamp", value_column) if name not in frame.columns]:
-        raise MissingColumnError(absent, available=frame.columns)
+        raise missing(absent, frame.columns)
     return value_column
 
 

@@ -14,9 +14,9 @@ from matplotlib.lines import Line2D
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Tenor
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import read_frame
+from tidytape.plot._frame import missing, read_frame
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import _values, require_same
 from tidytape.plot._smile import _shades
@@ -96,7 +96,7 @@ def volatility(
     summary = read_frame(frame, "frame", ["timestamp"])
     value = next((name for name in ("implied_volatility", "iv_atm") if name in summary.columns), None)
     if value is None:
-        raise MissingColumnError(["implied_volatility"], available=summary.columns)
+        raise missing(["implied_volatility"], summary.columns)
     series, by_days = _by_days(summary, value)
     realized_frame = (
         None if realized is None else read_frame(realized, "realized", ["timestamp", "realized_volatility"])
@@ -192,7 +192,7 @@ def _skew_column(columns: list[str]) -> str:
             "frame", got=", ".join(reversals), expected="one risk reversal", hint="drop the others"
         )
     if not reversals:
-        raise MissingColumnError(["skew"], available=columns)
+        raise missing(["skew"], columns)
     return reversals[0]
 
 
@@ -200,7 +200,7 @@ def _by_days(frame: nw.DataFrame[Any], value: str) -> tuple[Tracks, dict[float, 
     """Return the series of one market, and its tracks by days to expiry, in order."""
     length_column = "tenor" if "tenor" in frame.columns else "days"
     if length_column not in frame.columns:
-        raise MissingColumnError([length_column], available=frame.columns)
+        raise missing([length_column], frame.columns)
     rows = frame.filter(~nw.col(length_column).is_null())
     by_market = tracks(
         rows.unique([*(name for name in IDENTITY_COLUMNS if name in frame.columns), "timestamp"]), "frame", []

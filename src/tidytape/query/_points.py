@@ -438,7 +438,8 @@ def _check_options(query: PointsQuery, data_type: DataType) -> None:
             f"false for {data_type.name}; only {fillable} can be filled",
             "UNSUPPORTED",
         )
-    if query.quote and not data_type.usd:
+    # A group implies USD, so each type that can be grouped takes it; it changes nothing where there are no amounts.
+    if query.quote and not (data_type.usd or data_type.group_by):
         _refuse(
             "quote",
             str(query.quote),

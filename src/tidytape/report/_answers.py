@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -41,6 +41,8 @@ class Points:
         The first of the queries.
     entries : tuple of int
         Numbers of the entries on the tape.
+    query_window : (datetime, datetime)
+        Start of the first and end of the last window of the queries.
     coin : str
         The coin for pictures of a single coin: the coin of the report if the frame has it, otherwise the coin with the
         most rows.
@@ -49,6 +51,7 @@ class Points:
     frame: pl.DataFrame
     query: PointsQuery
     entries: tuple[int, ...]
+    query_window: tuple[datetime, datetime]
     coin: str
 
     @property
@@ -296,7 +299,10 @@ class Answers:
         frame = frame.unique(subset=key, keep="last", maintain_order=True).sort(key)
         coins = frame["coin"].cast(pl.String).drop_nulls().mode().sort()
         coin = str(coins.first()) if coins.len() else ""
-        return Points(frame, entries[0][1], tuple(entry.number for entry, _ in entries), coin)
+        queries = [query for _, query in entries]
+        seconds = min(query.start for query in queries), max(query.end for query in queries)
+        start, end = (datetime.fromtimestamp(second, UTC) for second in seconds)
+        return Points(frame, queries[0], tuple(entry.number for entry, _ in entries), (start, end), coin)
 
 
 def _form(query: PointsQuery) -> tuple[Any, ...]:

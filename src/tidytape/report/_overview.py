@@ -7,6 +7,7 @@ from datetime import timedelta
 import polars as pl
 
 from tidytape.analytics import cross, quality
+from tidytape.catalogue import Interval
 from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
@@ -34,8 +35,9 @@ def overview(answers: Answers, timezone: str) -> Section | None:
         rule=f"Candles of {candles.interval}. Change is the last close over the first open, minus 1. σ is the standard "
         "deviation of the log returns from each close to the next, times the square root of their number. A gap is no "
         "return, nor is a night in which the market is closed. Volatility is σ per year of 365 days, if the whole year "
-        "has as many returns per day as the window. Held is the share of the intervals with a candle, from the first "
-        "to the last candle of all markets; a market that closes at night holds fewer.",
+        "has as many returns per day as the window; of a window that is longer than the data of a market, only the "
+        "days from that of its first candle to that of its last one count. Held is the share of the intervals with a "
+        "candle, from the first to the last candle of all markets; a market that closes at night holds fewer.",
         parts=[
             picture,
             table(
@@ -65,8 +67,8 @@ def _across(candles: Points, coin_candles: pl.DataFrame, timezone: str) -> list[
     """Return pictures that compare the markets of one coin: their premiums and their shares in the volume."""
     amounts = coin_candles.with_columns(candles.turnover.alias("volume"))
     if candles.length < timedelta(hours=1):  # shares of minutes are noise
-        hour = pl.col("timestamp").dt.truncate("1h")
-        amounts = amounts.group_by(*MARKET, "coin", hour, maintain_order=True).agg(pl.col("volume").sum())
+        hour = pl.col("timestamp").dt.truncate("1h"), pl.lit(Interval.HOUR.value).alias("interval")
+        amounts = amounts.group_by(*MARKET, "coin", *hour, maintain_order=True).agg(pl.col("volume").sum())
     shares = cross.market_share(amounts, amount="volume")
     premiums = Plot.of("premium", cross.premium(coin_candles), timezone=timezone)
     market_shares = Plot.of("market_share", shares, amount="volume in the quote", timezone=timezone)
@@ -106,7 +108,16 @@ def _summary(candles: Points) -> pl.DataFrame:
     first, last = candles.window
     completeness = quality.completeness(frame, start=first, end=last + candles.length)
     has_change = (pl.col("open") > 0) & (pl.col("close") > 0)
-    years = (pl.col("timestamp").max() - pl.col("timestamp").min()) / timedelta(days=365)
+    # A market may be closed at either end of the window, so the time from its first candle to its last is too short.
+    start, end = candles.query_window
+    until = (
+        (pl.col("timestamp").max() + candles.length).dt.offset_by("1d").dt.offset_by("-1ns").dt.truncate("1d")
+    )
+    first_candle = pl.col("timestamp").min()
+    since = pl.max_horizontal(first_candle.dt.truncate("1d"), start)
+    # The window cuts off the return of a candle that begins with it.
+    cut_off = pl.when(first_candle == since).then(pl.lit(candles.length)).otherwise(pl.lit(timedelta()))
+    years = (pl.min_horizontal(until, end) - since - cut_off) / timedelta(days=365)
     return (
         frame.group_by(MARKET, maintain_order=True)
         .agg(

@@ -10,11 +10,11 @@ from importlib.metadata import version
 from typing import Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from tidytape._version import __version__
 from tidytape.client._settings import LOCAL
-from tidytape.errors import counted
+from tidytape.errors import counted, escaped, html_text
 from tidytape.report._answers import Answers, numbers
 from tidytape.report._figures import Figures
 from tidytape.report._picture import Picture
@@ -59,6 +59,7 @@ def page(
         loader=jinja2.PackageLoader("tidytape.report", "."),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: escaped(value, keep="\n") if type(value) is str else value,  # markup stays
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -94,7 +95,7 @@ def _wrapped(text: str) -> Markup:
     >>> print(_wrapped("exchange=A,B, 2024-08-07T00:00:00Z"))
     exchange=A,<wbr>B,<wbr> <span class="time">2024-08-07T00:00:00Z</span>
     """
-    times = re.sub(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)", r'<span class="time">\1</span>', str(escape(text)))
+    times = re.sub(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)", r'<span class="time">\1</span>', html_text(text))
     return Markup(times.replace(",", ",<wbr>"))
 
 

@@ -49,8 +49,8 @@ def record(
     tape : path
         The folder of the tape.
     start, end : time, optional
-        The window; ``start`` is inclusive, ``end`` exclusive. By default the last three days that the client has data
-        of.
+        The window; ``start`` is inclusive, ``end`` exclusive. By default the last three days of the candles that the
+        client has, or all of them if they span less.
     exchange, coin : str or list of str, optional
         Only markets of these exchanges or coins; by default all that the client lists. Profiles, books and options are
         of one coin: the first of ``coin``, or the coin with the most data types.
@@ -112,6 +112,9 @@ def _window(described_types: pl.DataFrame, start: TimeLike | None, end: TimeLike
     else:
         until = epoch_seconds(end, "end")
     since = until - DAYS * 86_400 if start is None else epoch_seconds(start, "start")
+    first = described_types.filter(type=_CANDLE)["first_timestamp"].min()
+    if start is None and isinstance(first, datetime) and first.timestamp() < until:
+        since = max(since, int(first.timestamp()) // _HOUR * _HOUR)
     if since >= until:
         raise QueryError("end", got=written_time(until), expected=f"a time after {written_time(since)}")
     return since, until

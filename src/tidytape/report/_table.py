@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from tidytape.errors import escaped
 from tidytape.report._section import ReportTable
 
 _MOST_ROWS = 24
@@ -97,7 +98,7 @@ def _text(value: Any, style: Style) -> str:
         # The last bit of a float may depend on the number of cores. It must not decide how 42.825 is rounded.
         value = float(f"{value:.12g}")
     if style == "text":
-        return str(value)
+        return escaped(str(value), keep="\n")
     if style in {"time", "date"}:
         return f"{value:%Y-%m-%d}" if style == "date" else f"{value:%Y-%m-%d %H:%M}"
     if style == "amount":

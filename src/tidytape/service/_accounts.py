@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import logging
+import math
 import os
 import secrets
 import stat
@@ -86,21 +86,35 @@ class Keys:
     >>> keys = Keys([Key("demo", hashed("secret"), "basic", created=0, expires=100)])
     >>> keys.find("secret", now=99).id, keys.find("secret", now=100), keys.find("guess", now=0)
     ('demo', None, None)
+    >>> keys.has("demo", now=99), keys.has("demo", now=100)
+    (True, False)
     """
 
     def __init__(self, keys: list[Key]) -> None:
-        self._keys = keys
+        self._set(keys)
         self.faults = 0
+
+    def _set(self, keys: list[Key]) -> None:
+        """Accept these keys and no others, and index them: a look-up takes as long for many keys as for one."""
+        self._keys = keys
+        self._by_sha256 = {key.sha256: key for key in keys}
+        # A file written by hand may have an id twice; then the key that ends last counts.
+        self._by_id = {
+            key.id: key
+            for key in sorted(keys, key=lambda key: math.inf if key.expires is None else key.expires)
+        }
 
     def find(self, key: str, *, now: float) -> Key | None:
         """Return the entry of a key, or None if it is unknown or has expired."""
-        digest = hashed(key)
-        match = None
-        # All hashes are compared, each in constant time, so that the duration says nothing about any of them.
-        for known in self.all():
-            if hmac.compare_digest(known.sha256, digest):
-                match = known
+        self.all()
+        # The duration of this look-up depends on the hash of the key alone, and nobody can choose that.
+        match = self._by_sha256.get(hashed(key))
         return None if match is None or match.is_over(now) else match
+
+    def has(self, key_id: str, *, now: float) -> bool:
+        """Return whether there is a key with this public name that has not expired."""
+        self.all()
+        return key_id in self._by_id and not self._by_id[key_id].is_over(now)
 
     def all(self) -> list[Key]:
         """Return every key, expired ones included."""
@@ -149,7 +163,7 @@ class KeyFile(Keys):
                     self._stamp = (
                         stamp  # set before reading, so that a broken file is read once and not per request
                     )
-                    self._keys = self._read()
+                    self._set(self._read())
                     self._is_read = True
                 self._fault = None
             except TidytapeError as error:
@@ -332,6 +346,13 @@ def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
         tables = tomllib.loads(Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise QueryError("tiers", got=str(path), expected=f"a TOML file of tiers: {error}") from None
+    except RecursionError:
+        raise QueryError(
+            "tiers",
+            got=str(path),
+            expected=f"a TOML file of tiers: line {_too_deep(Path(path).read_text('utf-8'))} has brackets within too "
+            "many others",
+        ) from None
     if not tables:
         raise QueryError("tiers", got=str(path), expected="at least one tier")
     tiers = {name.lower(): _tier(name.lower(), table) for name, table in tables.items()}
@@ -341,6 +362,15 @@ def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
     return tiers
 
 
+def _too_deep(text: str) -> int:
+    """Return the number of the first line with brackets that are too deep to be read."""
+    with suppress(RecursionError):
+        for number in range(1, text.count("\n") + 2):
+            with suppress(ValueError):  # the lines up to here end within brackets
+                tomllib.loads("\n".join(text.split("\n")[:number]))
+    return number
+
+
 def _tier(name: str, table: Any) -> Tier:
     if not isinstance(table, dict):
         raise QueryError("tiers", got=name, expected="a table of what the tier may ask for")
@@ -348,7 +378,9 @@ def _tier(name: str, table: Any) -> Tier:
         if field not in _TIER_FIELDS:
             expected, hint = "one of " + ", ".join(_TIER_FIELDS), did_you_mean(field, _TIER_FIELDS)
             raise QueryError("tiers", got=f"{name}.{field}", expected=expected, hint=hint)
-    per_minute = whole_number(table.get("per_minute"), f"{name}.per_minute", low=1, high=MOST_BURST)
+    # Without a burst in the file, twice the budget must fit, and the error must name what the file has.
+    most = MOST_BURST if "burst" in table else MOST_BURST // 2
+    per_minute = whole_number(table.get("per_minute"), f"{name}.per_minute", low=1, high=most)
     days = table.get("history_days")
     return Tier(
         name,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from concurrent.futures import Executor
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from tidytape.budget import weight
-from tidytape.errors import BudgetError, QueryError, shown
+from tidytape.errors import BudgetError, LakeError, QueryError, shown
 from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service._accounts import Account
@@ -25,7 +25,15 @@ from tidytape.service._responses import etag
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades
 from tidytape.service.answer._scan import MarketsByType
-from tidytape.service.work._computing import Answer, Computing, OverloadedError, StoppedError, Task
+from tidytape.service.work._bounds import Looks, Unsent
+from tidytape.service.work._computing import (
+    Answer,
+    AnswerTask,
+    Computing,
+    OverloadedError,
+    StoppedError,
+    Task,
+)
 from tidytape.times import SECOND
 
 R = TypeVar("R")
@@ -33,6 +41,10 @@ _log = logging.getLogger("tidytape.service")
 
 PAUSE = 2
 """How long to wait before asking a busy service again. [s]"""
+
+_ROOM = 10.0  # seconds that an answer waits until earlier ones of its key are sent
+_BYTES_PER_ROW = 128  # of an answer, about
+_LITTLE = 64 << 10  # bytes that are not counted: a socket takes them
 
 
 class RefusedError(Exception):
@@ -87,6 +99,11 @@ def refused(error: Exception) -> RefusedError | None:
         return RefusedError("INVALID_PARAMS", error.message)
     if isinstance(error, UnreachableError):
         return RefusedError("UNAVAILABLE", f"{error}; try again", retry_after=PAUSE)
+    if isinstance(error, LakeError) and "://" in (
+        error.path or ""
+    ):  # an object store, of which the log says more
+        _log.error("the lake cannot be read: %s", error.message)
+        return RefusedError("UNAVAILABLE", "the lake cannot be read; try again", retry_after=PAUSE)
     return None
 
 
@@ -96,7 +113,7 @@ class Waiting(Protocol):
     async def __call__(self, work: Coroutine[Any, Any, R], /) -> R | None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """A query that the tier of its caller includes, with what its answer takes.
 
@@ -132,18 +149,27 @@ class Points:
     ----------
     engine : Engine
         Finds the markets that a query selects.
-    threads : Executor
-        The threads that read the lake's logs.
+    looks : Looks
+        Reads the lake's logs.
     computing : Computing
         Computes the answers.
+    unsent : Unsent
+        Counts the bytes of the answers until they are sent.
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
 
     def __init__(
-        self, engine: Engine, threads: Executor, computing: Computing, *, clock: Callable[[], int]
+        self,
+        engine: Engine,
+        looks: Looks,
+        computing: Computing,
+        unsent: Unsent,
+        *,
+        clock: Callable[[], int],
     ) -> None:
-        self._engine, self._threads, self._computing, self._clock = engine, threads, computing, clock
+        self._engine, self._looks, self._computing, self._clock = engine, looks, computing, clock
+        self._unsent = unsent
 
     async def prepare(
         self,
@@ -186,12 +212,14 @@ class Points:
             return Prepared(query, account, form, tag, lake, markets, estimate)
 
         with PointsQuery.named_as_on_wire():
-            return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+            return await self._looks.run(account.key.id, look_up)
 
     async def answer(
         self, prepared: Prepared, facts: dict[str, object], *, coding: str, wait: Waiting
     ) -> Answer | None:
         """Take the weight of a query and return its answer; None if its caller hung up first.
+
+        The caller of this method calls `sent` when the answer is sent.
 
         Parameters
         ----------
@@ -206,21 +234,13 @@ class Points:
         Raises
         ------
         RefusedError
-            If the budget is used up, too many queries wait, or the answer takes too long.
+            If the budget is used up, too many queries wait, the answer takes too long, or earlier answers of the key
+            are not read.
         QueryError
             If the rows show that the query cannot be answered.
         """
         query, account, estimate = prepared.query, prepared.account, prepared.estimate
-        query_weight = weight(query)
-        admission = await account.take(query_weight)
-        if not admission.admitted:
-            raise RefusedError(
-                "RATE_LIMITED",
-                f"weight {query_weight} is more than the {admission.remaining} left; wait {admission.retry_after} s",
-                retry_after=admission.retry_after,
-            )
-        facts.update(weight=query_weight)
-        task = Task(
+        task = AnswerTask(
             query,
             prepared.markets,
             prepared.form,
@@ -230,33 +250,87 @@ class Points:
             small=estimate.is_small,
             lake=prepared.lake,
         )
-        is_charged = False
+        size = _BYTES_PER_ROW * estimate.made
+
+        async def compute() -> Answer:
+            if size > _LITTLE:
+                try:
+                    async with asyncio.timeout(_ROOM):
+                        await self._unsent.take(prepared, task.key, size)
+                except TimeoutError:
+                    message = "earlier answers of this key are not read; read them and try again"
+                    raise RefusedError("UNAVAILABLE", message, retry_after=PAUSE) from None
+            return await self._computing.run(task)
+
+        answer = None
         try:
             with PointsQuery.named_as_on_wire():
-                answer = await wait(self._computing.answer(task))
-            # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
-            is_charged = answer is not None or task.begun
-        except asyncio.CancelledError:
-            is_charged = task.begun
-            raise
-        except OverloadedError:
-            raise RefusedError(
-                "UNAVAILABLE", "too many queries are waiting; try again", retry_after=PAUSE
-            ) from None
-        except StoppedError as error:
-            _log.error("request %s: its worker %s", facts["id"], error)
-            if error.too_long:
-                is_charged = True  # otherwise keeping the service busy would be free
-                raise RefusedError("TIMEOUT", f"the answer took too long; request {facts['id']}") from None
-            raise RefusedError(
-                "INTERNAL_ERROR", f"the worker ended before the answer was there; request {facts['id']}"
-            ) from None
+                async with charged(account, weight(query), task, facts):
+                    answer = await wait(compute())
         finally:
-            if not is_charged:
-                await _give_back(account, query_weight, facts)
+            if answer is None:
+                self.sent(prepared)
         if answer is not None:
+            self._unsent.resize(prepared, answer.size)
             facts["rows"] = answer.rows
         return answer
+
+    def sent(self, prepared: Prepared) -> None:
+        """Count the bytes of an answer no longer: it is sent, or nobody takes it."""
+        self._unsent.release(prepared)
+
+
+@asynccontextmanager
+async def charged(
+    account: Account, weight: int, task: Task[Any], facts: dict[str, object]
+) -> AsyncIterator[None]:
+    """Take a weight for a task that is computed in the context; give it back unless the computation has begun.
+
+    Parameters
+    ----------
+    account : Account
+    weight : int
+    task : Task
+    facts : dict of str to object
+        What the log says of the request; the weight is added.
+
+    Raises
+    ------
+    RefusedError
+        If the budget is used up, too many tasks wait, or the answer takes too long.
+    """
+    if weight:
+        admission = await account.take(weight)
+        if not admission.admitted:
+            raise RefusedError(
+                "RATE_LIMITED",
+                f"weight {weight} is more than the {admission.remaining} left; wait {admission.retry_after} s",
+                retry_after=admission.retry_after,
+            )
+        facts.update(weight=weight)
+    is_charged = False
+    try:
+        yield
+        # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
+        is_charged = task.begun
+    except asyncio.CancelledError:
+        is_charged = task.begun
+        raise
+    except OverloadedError:
+        raise RefusedError(
+            "UNAVAILABLE", "too many queries are waiting; try again", retry_after=PAUSE
+        ) from None
+    except StoppedError as error:
+        _log.error("request %s: its worker %s", facts["id"], error)
+        if error.too_long:
+            is_charged = True  # otherwise keeping the service busy would be free
+            raise RefusedError("TIMEOUT", f"the answer took too long; request {facts['id']}") from None
+        raise RefusedError(
+            "INTERNAL_ERROR", f"the worker ended before the answer was there; request {facts['id']}"
+        ) from None
+    finally:
+        if weight and not is_charged:
+            await _give_back(account, weight, facts)
 
 
 async def _give_back(account: Account, weight: int, facts: dict[str, object]) -> None:

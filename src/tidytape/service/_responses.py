@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive
 
 from tidytape._version import __version__
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.wire._values import written_time
+
+GONE = 499
+"""The status of a request whose caller has hung up, for the log alone."""
+
+HALF_CLOSED = "half_closed"
+"""In the state of a request, whether its caller sends no more; it may be gone, or still read."""
+
+R = TypeVar("R")
 
 
 def get(path: str, endpoint: Callable[..., Any], *, head: bool = False) -> Route:
@@ -89,3 +100,20 @@ def is_known(tag: str | None, if_none_match: str | None) -> bool:
     bare = tag.removeprefix("W/")
     tags = [known_tag.strip().removeprefix("W/") for known_tag in if_none_match.split(",")]
     return "*" in tags or bare in tags
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, R]) -> R | None:
+    """Return the result of the work; None if the caller hung up first, which cancels the work."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(gone_caller(request.receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        gone.cancel()
+        task.cancel()
+
+
+async def gone_caller(receive: Receive) -> None:
+    """Wait until the caller has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -46,6 +46,10 @@ class Note:
         The intervals that can be computed from the market's recorded candles, if the query has another interval.
     tenors : tuple of str
         The tenors that can be computed from the market's newest quotes, if the query has another tenor.
+    parameters : tuple of str
+        The parameters of the query that the data type has no use for.
+    exchanges : tuple of str
+        The exchanges that the points are sums over, if the query names none.
     """
 
     code: NoteCode
@@ -58,6 +62,8 @@ class Note:
     types: tuple[str, ...] = ()
     intervals: tuple[str, ...] = ()
     tenors: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    exchanges: tuple[str, ...] = ()
 
 
 def write_notes(notes: Iterable[Note]) -> bytes:

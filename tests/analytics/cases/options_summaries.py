@@ -109,6 +109,13 @@ CASES = [
         ["exchange", "coin", "tenor", "timestamp"],
         sorts=False,
     ),
+    Case(
+        "rank",
+        lambda frame: options.rank(frame, value="implied_volatility", window=4, least=3),
+        [SUMMARIES],
+        ["exchange", "coin", "tenor", "timestamp"],
+        sorts=False,
+    ),
     *(
         Case(
             "realized_volatility",

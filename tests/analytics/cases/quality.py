@@ -80,9 +80,8 @@ def spoiled() -> pl.DataFrame:
 BAD = pl.concat([spoiled(), candles(None, 60)])
 _BY = ["exchange", "raw_symbol", "interval"]
 # What candles can have, whatever the order of the rows.
-ORDERED = [
-    name for name in quality._checks.CHECKS if name not in {"crossed_book", "quote_mismatch", "unordered"}
-]
+_OF_OTHERS = {"crossed_book", "quote_mismatch", "frozen_interest", "frozen_rate", "unordered"}
+ORDERED = [name for name in quality._checks.CHECKS if name not in _OF_OTHERS]
 OPEN_INTEREST = changed(candles("A", 30).drop("volume", "side"), 4, open=-1.0)
 LEVELS = pl.DataFrame(
     {

@@ -413,8 +413,21 @@ def test_names_are_trimmed(write, lake):
 @pytest.mark.slow
 @pytest.mark.parametrize("price", ["1e40", "1e300", "5e-324", "1e20", "-5", "0"])
 def test_a_price_that_no_profile_can_be_made_of_leaves_the_block_size_open(write, lake, price):
-    assert take(write(HEAD, row(1, price=price)), lake).markets[0].block_size is None
-    assert take(write(HEAD, row(2), name="b"), lake).markets[0].block_size == 0.005
+    said = {"category": "future"}  # the others have prices above 0
+    assert take(write(HEAD, row(1, price=price)), lake, **said).markets[0].block_size is None
+    assert take(write(HEAD, row(2), name="b"), lake, **said).markets[0].block_size == 0.005
+
+
+@pytest.mark.parametrize("price", ["-100", "0"])
+@pytest.mark.parametrize("category", [None, "spot", "perpetual"])
+def test_a_price_is_above_zero_unless_the_market_is_a_future(write, lake, price, category):
+    with pytest.raises(IngestError, match=f":2: the price '{price}' is not a finite number above 0"):
+        take(write(HEAD, row(1, price=price)), lake, category=category)
+
+
+def test_price_times_amount_is_a_number(write, lake):
+    with pytest.raises(IngestError, match=":3: price times amount is more than a number can hold"):
+        take(write(HEAD, row(1), row(2, price="1e200", amount="1e200")), lake)
 
 
 @pytest.mark.slow

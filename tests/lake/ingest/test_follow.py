@@ -6,7 +6,6 @@ import gzip
 import itertools
 import json
 import shutil
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from followed import HEAD, SAID, ids, require_same, trades
+from followed import HEAD, SAID, Steps, ids, require_same, trades
 from lakes import empty_lake
 from thorough import often
 from tidytape.errors import IngestError, QueryError
@@ -34,21 +33,6 @@ from tidytape.lake.ingest import (
     ingest,
 )
 from tidytape.lake.record import follow
-
-
-class Steps(threading.Event):
-    """A stop that makes the next step whenever the follower has nothing to do, and is set after the last one."""
-
-    def __init__(self, *steps: Callable[[], object]) -> None:
-        super().__init__()
-        self._steps = list(steps)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        if self._steps:
-            self._steps.pop(0)()
-        else:
-            self.set()
-        return self.is_set()
 
 
 def followed(
@@ -292,7 +276,7 @@ def test_a_bad_line_is_named_and_the_lines_before_it_are_in_the_lake(lake: Lake,
     path.write_text(HEAD + trades(1, 2) + "soon,1,1,buy,3\n" + trades(4))
     for _ in range(2):
         with pytest.raises(IngestError, match=r"log:4: .*skip_bad"):
-            followed(path, lake, Csv(), SAID)
+            followed(path, lake, Csv(), SAID, most_bad=0)
         assert ids(lake) == [1, 2]
     report = followed(path, lake, Csv(), SAID, skip_bad=True)
     assert ids(lake) == [1, 2, 4]
@@ -311,17 +295,21 @@ def test_a_log_leaves_one_note_per_table_however_long_it_is_followed(lake: Lake,
         for action in map(json.loads, commit.read_text().splitlines())
         if "txn" in action
     }
-    assert len(names) == 2  # the log, and the market
+    assert len(names) == 3  # the end of the log, the mark of its text, and the market
     assert lake.delta("trades").version() == 20
 
 
-def test_a_log_that_was_cut_by_hand_is_refused(lake: Lake, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_log_that_was_cut_by_hand_is_named_and_followed_on(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(HEAD + trades(1, 2, 3))
     followed(path, lake, Csv(), SAID)
     path.write_text(HEAD + trades(1))
-    with pytest.raises(IngestError, match="it was cut"):
-        followed(path, lake, Csv(), SAID)
+    with pytest.raises(IngestError, match="it was cut") as caught:
+        followed(path, lake, Csv(), SAID, appending(path, trades(4).encode()))
+    assert caught.value.report.trades_new == 1
+    assert ids(lake) == [1, 2, 3, 4]
+    followed(path, lake, Csv(), SAID)  # it is known from now on
 
 
 @pytest.mark.slow

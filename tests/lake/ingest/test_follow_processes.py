@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from followed import require_same
+from followed import HEAD, ids, require_same, trades
 from lakes import empty_lake
 from thorough import often
 from tidytape.lake import Lake
@@ -33,9 +33,9 @@ def start(lake: Path, log: Path, *options: str, layout: str = "binance-ws") -> s
     )
 
 
-def rows(lake: Path) -> int:
+def commits(lake: Path) -> int:
     try:
-        return Lake(lake).delta("trades").version()
+        return sum(Lake(lake).delta(table).version() for table in ("trades", "book"))
     except Exception:  # noqa: BLE001  # the process is just making it
         return 0
 
@@ -79,9 +79,9 @@ def test_killed_at_any_moment_and_started_again(lines: list[bytes], whole: Lake,
     size = -(-len(lines) // KILLS)
     for at in range(0, len(lines) - 100, size):
         process = start(lake, path, "--exchange", "BINANCE")
-        before = rows(lake)
+        before = commits(lake)
         grow(path, lines[at : min(at + size, len(lines) - 100)], pieces=20)
-        wait_until(lambda: rows(lake) > before)  # noqa: B023
+        wait_until(lambda: commits(lake) > before)  # noqa: B023
         time.sleep(random_.uniform(0, 0.3))
         process.kill()
         process.communicate()
@@ -94,6 +94,7 @@ def test_killed_at_any_moment_and_started_again(lines: list[bytes], whole: Lake,
     assert process.returncode == 0, err
     assert out.count("\n") == 1
     require_same(Lake(lake), whole)
+    assert check(Lake(lake)).sound
 
 
 @pytest.mark.slow
@@ -102,7 +103,7 @@ def test_a_signal_commits_what_was_read(number: int, lines: list[bytes], whole: 
     path, lake = tmp_path / "log", tmp_path / "lake"
     path.write_bytes(b"".join(lines[:3000]))
     process = start(lake, path, "--exchange", "BINANCE")
-    wait_until(lambda: rows(lake) > 0)
+    wait_until(lambda: commits(lake) > 0)
     with path.open("ab") as file:
         file.write(b"".join(lines[3000:]))
     process.send_signal(number)
@@ -110,6 +111,23 @@ def test_a_signal_commits_what_was_read(number: int, lines: list[bytes], whole: 
     assert process.returncode == 0, err
     assert "trades" in out
     require_same(Lake(lake), whole)
+
+
+@pytest.mark.long
+def test_two_followers_of_one_log_put_every_row_in_once(tmp_path: Path) -> None:
+    path, lake = tmp_path / "log.csv", empty_lake(tmp_path / "lake")
+    path.write_text(HEAD + trades(0))
+    words = ("--exchange", "X", "--raw-symbol", "BTC-USD")
+    processes = [start(Path(lake.path), path, *words, layout="csv") for _ in range(2)]
+    for first in range(1, 250, 3):
+        with path.open("a") as file:
+            file.write(trades(*range(first, first + 3)))
+        time.sleep(0.05)
+    wait_until(lambda: lake.scan("trades").collect().height >= 250)
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert ids(Lake(lake.path)) == [*range(250)]
 
 
 @pytest.mark.long

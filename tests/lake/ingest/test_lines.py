@@ -156,3 +156,13 @@ def test_what_is_no_file_of_trades(tmp_path, lake, kind, message):
     with pytest.raises(IngestError, match=message) as caught:
         ingest(path, lake, layout="csv", exchange="X", raw_symbol="BTC-USD")
     assert caught.value.path == str(path)
+
+
+@pytest.mark.slow
+def test_a_gzip_stream_of_one_line_repeated_is_refused(tmp_path):
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"1\n" * 2**26))
+    bad = BadLines()
+    lines = sum(frame.height for frame in numbered(path, bad, lambda _: None))
+    assert "unpacks to over 500 times its size" in bad.first[0][1]
+    assert lines < 2**26

@@ -51,7 +51,8 @@ def oi_weighted(
        \mathrm{coverage} = \frac{\sum_{i \in B} O_i}{\sum_i O_i}
 
     where B are the markets that have both a rate and open interest. Rates of 0.05% on 10 billion and 0.2% on 0.1
-    billion average 0.051485%. A market without open interest is left out.
+    billion average 0.051485%. A market without a report of open interest is absent and left out; a market whose report
+    is null is unknown, and so is the mean.
 
     Parameters
     ----------
@@ -84,8 +85,9 @@ def oi_weighted(
         - ``markets`` : int64, markets that have both.
 
         ``coverage`` and ``open_interest`` are null if the open interest of a market is not known: the market has a rate
-        but no report that still counts, or its last report is null. If a market appears twice in either frame, or
-        ``amount_unit`` has several units, all numbers except ``markets`` are null.
+        but no report that still counts, or its last report is null; in the second case the rate is null too. If a
+        market appears twice in either frame, or ``amount_unit`` has several units, all numbers except ``markets`` are
+        null.
 
     Raises
     ------
@@ -165,29 +167,30 @@ def _oi_weighted(
         counts=[IS_REPEATED],
     ).select(*shared, "timestamp", open_interest=nw.col("__weight"), __again=nw.col(IS_REPEATED))
     # Duplicate reports get weight 1, so that the market still counts. A report without a number gets -1, so that it
-    # replaces the report before it; the join gives -1 to a market without a report, too.
+    # replaces the report before it; the join gives null to a market without a report, which then gets 0.
     weight = nw.when(nw.col(IS_REPEATED) > 0).then(1.0).otherwise(nw.col("__weight").fill_null(-1.0))
     reports = reports.with_columns(weight.alias("__weight"))
-    rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry).with_columns(
-        nw.col("__weight").fill_null(-1.0)
-    )
-    rate_keys = [*by, "__start"]
-    is_known = (nw.col("__weight").min().over(*rate_keys) >= 0).cast(nw.Int64())
+    rate_keys, is_absent = [*by, "__start"], nw.col("__weight").is_null()
     rows = (
-        rows.with_columns(__known=is_known)
+        as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry)
+        .with_columns(nw.col("__weight").fill_null(0.0), __absent=nw.when(is_absent).then(1).otherwise(0))
+        .with_columns(
+            nw.col("__absent").max().over(*rate_keys), __least=nw.col("__weight").min().over(*rate_keys)
+        )
         .filter(nw.col("__weight") > 0)
         .with_columns(nw.col(IS_REPEATED).max().over(*rate_keys))
     )
-    means = weighted(rows, [*rate_keys, "timestamp", "__known", IS_REPEATED], [rate], weight="__weight")
+    keys_of_means = [*rate_keys, "timestamp", "__absent", "__least", IS_REPEATED]
+    means = weighted(rows, keys_of_means, [rate], weight="__weight")
     averages: nw.LazyFrame[Any] = joined(means, total_interest, on=[*shared, "timestamp"], how="inner")
-    is_single = (nw.col(IS_REPEATED) == 0) & (nw.col("__again") == 0)
-    is_known = is_single & (nw.col("__known") == 1) & ~nw.col("open_interest").is_null()
+    has_reports = (nw.col(IS_REPEATED) == 0) & (nw.col("__again") == 0) & (nw.col("__least") >= 0)
+    is_known = has_reports & (nw.col("__absent") == 0) & ~nw.col("open_interest").is_null()
     # The two sums are rounded separately, so their quotient could exceed 1.
     coverage = nw.min_horizontal(nw.col(f"__used_{rate}") / nw.col("open_interest"), nw.lit(1.0))
     return averages.select(
         *by,
         nw.col("__start").alias("timestamp"),
-        nw.when(is_single).then(nw.col(rate)).alias(rate),
+        nw.when(has_reports).then(nw.col(rate)).alias(rate),
         coverage=nw.when(is_known).then(coverage),
         open_interest=nw.when(is_known).then(nw.col("open_interest")),
         markets=nw.col("__members").cast(nw.Int64()),
@@ -421,9 +424,9 @@ def premium(
     -------
     frame, one row per finite price, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, the price under its own name; ``reference`` : float64, null
-        if the mapping picks no market or several at that time, or if a market of the median or mean appears twice [as
-        ``value``]; ``premium`` : float64, null if the reference is null or not positive [1]; ``reference_rule`` : str,
-        the reference as text.
+        if the mapping picks no market or several at that time, if a market of the median or mean appears twice, or if
+        there is no other market to compare with [as ``value``]; ``premium`` : float64, null if the reference is null or
+        not positive [1]; ``reference_rule`` : str, the reference as text.
 
     Raises
     ------
@@ -473,7 +476,8 @@ def premium(
         )
     else:
         arguments.one_of("reference", reference, ("median", "mean"))
-        rule, reference_rows, is_single = reference, rows, nw.col(IS_REPEATED) == 0
+        rule, reference_rows = reference, rows
+        is_single = (nw.col(IS_REPEATED) == 0) & (nw.col("__count") > 1)
         statistic = nw.col(value).median() if reference == "median" else nw.col(value).mean()
     keys = [*series_columns, "timestamp"]
     references = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -33,10 +34,17 @@ from tidytape.frames._joined import (
     summed,
     traded,
     with_coverage,
+    with_fills,
     with_times,
 )
 from tidytape.frames._joined import consolidated as one_candle
 from tidytape.frames._table import OpenTable
+from tidytape.frames._units import AMOUNT_UNIT
+
+_CARRY: Final = "24h"
+"""How long the last open interest of a market counts in a sum by default."""
+
+_TRADED: Final = {"volume", "first_timestamp", "last_timestamp"}
 
 
 def total(
@@ -51,7 +59,8 @@ def total(
 
     .. math:: A = \sum_i a_i
 
-    If one amount is unknown, the sum is unknown. A market without a row does not count.
+    If one amount is unknown, the sum is unknown. A market without a row does not count, unless its last open interest
+    still does.
 
     Parameters
     ----------
@@ -64,11 +73,13 @@ def total(
     by : str or iterable of str, optional
         Columns that tell one sum from another; by default the identity columns that do not name a market, such as
         ``coin`` and ``side``. For levels add ``"price"``.
-    carry : str or timedelta, > 0, optional
-        Pass it if the amounts are a stock, such as open interest, not a flow: a market without a report at some time
-        then counts with its last report, up to this age. The service uses ``"24h"``. The last column of ``amount`` is
-        the value at the end of the interval: it is carried, and it replaces the other columns where they are null. The
-        frame needs the time ``carry`` before the first time of interest.
+    carry : str or timedelta, >= 0, optional
+        Pass it if the amounts are a stock, not a flow: a market without a report at some time then counts with its last
+        report, up to this age. By default ``"24h"`` for open interest, as in the service, and no carry for other
+        amounts; ``"0s"`` sums only the reports of each time. A frame has open interest if it has ``amount_unit`` and no
+        column of trades such as ``volume``, and ``amount`` names some of ``open``, ``high``, ``low`` and ``close``. The
+        last column of ``amount`` is the value at the end of the interval: it is carried, and it replaces the other
+        columns where they are null. The frame needs the time ``carry`` before the first time of interest.
 
     Returns
     -------
@@ -84,7 +95,7 @@ def total(
         If a column is absent.
     QueryError
         If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
-        if amounts are not numbers, or ``carry`` is not a positive duration.
+        if amounts are not numbers, or ``carry`` is not a duration.
 
     References
     ----------
@@ -107,14 +118,16 @@ def total(
     amounts = arguments.columns("amount", amount, reserved=["markets", COVERAGE])
     table, rows, series_columns = markets(frame, by, amounts, results=["markets", COVERAGE])
     keys, reports = [*series_columns, "timestamp"], without_repeats(rows, series_columns, amounts=amounts)
-    if carry is None:
+    is_stock = AMOUNT_UNIT in table.names and {*OHLC} >= {*amounts} and not _TRADED & {*table.names}
+    if carry is None and not is_stock:
         is_complete = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
         reports = reports.with_columns(
             nw.when(is_complete).then(0.0).otherwise(1.0).alias(UNKNOWN), nw.lit(1.0).alias(STANDING)
         )
         sums = summed(reports, keys, [*amounts, STANDING, UNKNOWN, IS_REPEATED, HAS_MIXED_UNITS])
     else:
-        longest, counts = arguments.duration("carry", carry), [IS_REPEATED, HAS_MIXED_UNITS]
+        longest = arguments.nanoseconds("carry", _CARRY if carry is None else carry)
+        counts = [IS_REPEATED, HAS_MIXED_UNITS]
         sums = standing_sums(
             reports,
             rows,
@@ -366,7 +379,10 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     )
     rows = with_times(rows)
     keys, key = [*series_columns, "timestamp"], [*series_columns, *MARKET, "timestamp"]
-    rows = traded(with_repeats(rows, series_columns, of_amounts=True), key).unique(subset=key, keep="any")
+    rows = with_fills(
+        with_repeats(rows, series_columns, of_amounts=True), [*series_columns, *MARKET], cut=True
+    )
+    rows = traded(rows, key).unique(subset=key, keep="any")
     rows = with_coverage(rows, ["volume"]).with_columns(
         markets=1.0 - nw.col(IDLE), __again=(nw.col(ROW_COUNT) > 1).cast(nw.Float64()).max().over(*keys)
     )

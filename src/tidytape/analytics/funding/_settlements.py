@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import IS_REPEATED, Duration, finite, length, repeated
 from tidytape.analytics.funding._changes import warn_if_settled_between
-from tidytape.analytics.funding._rates import own_interval
+from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
@@ -28,7 +28,7 @@ def accrued(
     frame: IntoFrameT,
     /,
     *,
-    settled_every: Duration,
+    settled_every: Duration | None = None,
     anchor: TimeLike = 0,
     by: str | Iterable[str] | None = None,
     rate: str = "rate_close",
@@ -48,11 +48,12 @@ def accrued(
     frame : frame, n rows, key (by, timestamp), any order
         Points of a rate with ``timestamp``. The row that starts with a settlement has the settled rate; rows between
         two settlements repeat it and are not counted.
-    settled_every : str or timedelta, or "row"
+    settled_every : str or timedelta, or "row", optional
         Time between settlements of the market, e.g. ``"8h"``: only rows with the ``timestamp`` of a settlement count.
-        It differs between markets, and the frame does not contain it; see Notes. ``"row"``: each row *is* a settlement,
-        and its rate is paid unscaled. That is right for a history of settlements, but wrong for points of a fixed
-        interval.
+        It differs between markets; see Notes. Without it, the column ``funding_interval`` [ns] of each row says how
+        long before its settlement the last one was, and its rate is paid unscaled; so the market may change its
+        interval. ``"row"``: each row *is* a settlement, and its rate is paid unscaled. That is right for a history of
+        settlements, but wrong for points of a fixed interval.
     anchor : time
         The time of a settlement; the others are whole multiples of ``settled_every`` away.
     by : str or iterable of str, optional
@@ -66,7 +67,7 @@ def accrued(
         Column of P, the price of the position at the settlement; by default P is 1. [quote per coin]
     funding_interval : str or timedelta, > 0, optional
         The interval that the rates are paid for. Needed, and only allowed, if the frame has no column
-        ``funding_interval`` [ns in the column]; not with ``"row"``.
+        ``funding_interval`` [ns in the column]; not with ``"row"``, and not without ``settled_every``.
     interval : str or timedelta, > 0, optional
         Length of the rows' intervals, at most ``settled_every``: a longer row ends with another settlement's rate. Only
         allowed if the frame has no column ``interval``. Without either, rows have no length. ``"row"`` ignores it.
@@ -78,7 +79,8 @@ def accrued(
 
         - ``payment`` : float64, received at this settlement; paid if below 0. Null if rate, position or price is not
           finite, if the row appears twice, or if its ``interval`` is longer than ``settled_every`` or not the name of
-          an interval. [as ``position`` times ``price``]
+          an interval. If the column ``funding_interval`` of a series changes, rows in which it is not ``settled_every``
+          contradict it, and their payment is null too. [as ``position`` times ``price``]
         - ``accrued`` : float64, sum of the payments so far; null from the first unknown payment on. [the same]
         - ``missed`` : int64, how many settlements of the series so far have an unknown payment, because the row is
           absent or the payment null; settlements within a row longer than ``settled_every`` count too.
@@ -121,7 +123,7 @@ def accrued(
     >>> paid.select(pl.col("payment", "accrued").round(6), "missed", "coverage").rows()
     [(-0.1, -0.1, 0, 1.0), (-0.3, -0.4, 0, 1.0), (0.2, -0.2, 0, 1.0)]
     """
-    every = _pause(settled_every)
+    every = None if settled_every is None else _pause(settled_every)
     if not isinstance(position, str) and not arguments.is_number(position):
         raise QueryError("position", got=position, expected="a finite number, or a column")
     factors = [position] if price is None else [position, price]
@@ -129,11 +131,21 @@ def accrued(
     table = OpenTable.of(frame, ["timestamp"], numbers=columns, optional=["funding_interval"])
     series_columns = table.series_columns(by, without=["timestamp", *_PAID, *columns])
     is_within, more_settlements = _lengths(table, interval, every)
-    if every is not None and table.is_eager:
+    if settled_every is not None and every is not None and table.is_eager:
         warn_if_settled_between(table, series_columns, rate, settled_every, anchor=anchor, interval=interval)
-    paid = finite(rate)
-    if every is not None:
+    paid, step = finite(rate), nw.col(OWN)
+    if settled_every is None:
+        if OWN not in table.names:
+            expected = f"the time between settlements, e.g. '8h', or a column {OWN} [ns] that says it"
+            raise QueryError("settled_every", got=None, expected=expected)
+        step = own_interval(table, funding_interval).cast(nw.Int64())
+        has_length = "interval" in table.names or interval is not None
+        is_within = length(table, interval) <= step if has_length else ~step.is_null()
+    elif every is not None:
         paid = paid * (float(every) / own_interval(table, funding_interval))
+        if OWN in table.names:
+            least, largest = (within(bound, series_columns) for bound in (step.min(), step.max()))
+            is_within = is_within & ((step == every) | (least == largest))
     elif funding_interval is not None:
         raise QueryError(
             "funding_interval", got=funding_interval, expected="nothing, if each row is paid as it is"
@@ -141,12 +153,15 @@ def accrued(
     for factor in factors:
         paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
     rows = (
-        repeated(_settled(table.rows, every, anchor), [*series_columns, "timestamp"])
+        repeated(
+            _settled(table.rows, step if settled_every is None else every, anchor),
+            [*series_columns, "timestamp"],
+        )
         .with_columns(payment=nw.when(is_within, nw.col(IS_REPEATED) == 0).then(paid * -1.0))
         .with_columns(
             __payment=nw.col("payment").fill_null(0.0),
             __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
-            __due=nw.lit(1),
+            __due=nw.lit(1) if settled_every is not None else _due(step, series_columns),
             __first=within(nw.col("timestamp").min(), series_columns),
         )
     )
@@ -325,10 +340,20 @@ def _pause(settled_every: Duration) -> int | None:
     return arguments.duration("settled_every", settled_every)
 
 
-def _settled(rows: nw.LazyFrame[Any], every: int | None, anchor: TimeLike) -> nw.LazyFrame[Any]:
-    """Return the rows at times of settlements; all rows that have a time if each row is a settlement."""
+def _due(step: nw.Expr, series_columns: list[str]) -> nw.Expr:
+    """Return how many settlements are due since the row before, if the last of them came ``step`` [ns] earlier."""
+    since = nw.col("timestamp") - nw.col("timestamp").shift(1).over(*series_columns, order_by="timestamp")
+    settlements = (since.cast(nw.Float64()) / step.cast(nw.Float64())).ceil()
+    return nw.when(~settlements.is_null()).then(settlements).otherwise(1.0).cast(nw.Int64())
+
+
+def _settled(rows: nw.LazyFrame[Any], every: int | nw.Expr | None, anchor: TimeLike) -> nw.LazyFrame[Any]:
+    """Return the rows at times of settlements; all rows that have a time if each row is a settlement.
+
+    Rows whose time between settlements is unknown may be settlements.
+    """
     rows = rows.filter(~nw.col("timestamp").is_null())
     if every is None:
         return rows
-    first = epoch_seconds(anchor, parameter="anchor") * SECOND % every
-    return rows.filter((nw.col("timestamp") - first) % every == 0)
+    since = nw.col("timestamp") - epoch_seconds(anchor, parameter="anchor") * SECOND
+    return rows.filter((since % every == 0).fill_null(value=True))

@@ -33,7 +33,7 @@ From a term structure:
 From the service's summaries, and from candles:
 
 - `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and its slope.
-- `z_score`, `percentile` : a value compared with the values before it.
+- `z_score`, `percentile`, `rank` : a value compared with the values before it.
 - `realized_volatility` : volatility over the last candles.
 - `volatility_risk_premium` : implied volatility minus the realised volatility known at the time.
 """
@@ -46,7 +46,7 @@ from tidytape.analytics.options._curves import smile, surface, svi_arbitrage
 from tidytape.analytics.options._maturity import constant_maturity
 from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
 from tidytape.analytics.options._realized import realized_volatility, volatility_risk_premium
-from tidytape.analytics.options._relative import percentile, z_score
+from tidytape.analytics.options._relative import percentile, rank, z_score
 from tidytape.analytics.options._svi import svi
 from tidytape.analytics.options._term_structure import (
     forward_volatility,
@@ -66,6 +66,7 @@ __all__ = [
     "forward_volatility",
     "implied_volatility",
     "percentile",
+    "rank",
     "realized_volatility",
     "risk_reversal",
     "slope",

@@ -155,10 +155,11 @@ def black76_price(
     Returns
     -------
     frame, n rows, same key, order and kind as ``chain``
-        Adds ``black76_price`` : float64, null if a number is missing, not finite or not positive, if no time is left,
-        or if the option is neither call nor put. An extremely high volatility gives the limit, F for a call and K for a
-        put; a volatility close to zero gives the intrinsic value. The error is at most 1e-15 of the larger of F and K,
-        so in the far wings few digits are right. [coin or quote, as ``premium`` says]
+        Adds ``black76_price`` : float64, null if a number is missing, not finite or not positive, after the expiry, or
+        if the option is neither call nor put. At the expiry it is the intrinsic value, max(F - K, 0) of a call and
+        max(K - F, 0) of a put, whatever the volatility. An extremely high volatility gives the limit, F for a call and
+        K for a put; a volatility close to zero gives the intrinsic value. The error is at most 1e-15 of the larger of F
+        and K, so in the far wings few digits are right. [coin or quote, as ``premium`` says]
 
     Raises
     ------
@@ -191,18 +192,24 @@ def black76_price(
     one_of("premium", premium, get_args(Premium))
     opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name != "black76_price"]
-    positive = [is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")]
-    is_known = nw.all_horizontal(*positive, ~nw.col("option_type").is_null(), ignore_nulls=False)
+    positive = {name: is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")}
+    is_option = ~nw.col("option_type").is_null()
+    is_known = nw.all_horizontal(*positive.values(), is_option, ignore_nulls=False)
+    has_payoff = (nw.col("__life") == 0) & positive["strike"] & positive["forward"] & is_option
+    side = nw.when(nw.col("option_type") == CALL).then(1.0).otherwise(-1.0)
+    payoff = nw.max_horizontal(side * (nw.col("forward") - nw.col("strike")), nw.lit(0.0))
+    unit = 1.0 if premium == "quote" else nw.when(positive["forward"]).then(nw.col("forward"))
     # Some engines raise on the logarithm of a number that is not positive, even in a row whose result is null.
     numbers = {
         "volatility": nw.max_horizontal(volatility, nw.lit(_LEAST)),  # the formula divides by the deviation
         "strike": nw.col("strike"),
         "forward": nw.col("forward"),
         "time_left": nw.col("__life"),
-        "sign": nw.when(nw.col("option_type") == CALL).then(1.0).otherwise(-1.0),
+        "sign": side,
     }
     rows = opened.rows.with_columns(
-        nw.when(is_known).then(number).alias(f"__{name}") for name, number in numbers.items()
+        *(nw.when(is_known).then(number).alias(f"__{name}") for name, number in numbers.items()),
+        __payoff=nw.when(has_payoff).then(payoff / unit),
     )
     years = act_365(nw.col("__time_left"), YEAR)
     strike, forward, sign, d1 = map(nw.col, ("__strike", "__forward", "__sign", "__d1"))
@@ -216,7 +223,8 @@ def black76_price(
     coins = sign * (nw.col("__cdf_d1") - strike / forward * nw.col("__cdf_d2"))
     # Rounding may make the price slightly negative.
     coins = nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
-    rows = rows.with_columns(black76_price=coins if premium == "coin" else coins * forward)
+    price = coins if premium == "coin" else coins * forward
+    rows = rows.with_columns(black76_price=nw.coalesce(price, nw.col("__payoff")))
     return opened.table.closed(rows.select(*names, finite("black76_price")), like_rows=True)
 
 

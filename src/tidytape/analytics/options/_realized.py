@@ -49,6 +49,9 @@ _TERMS: Final[Mapping[str, Mapping[str, nw.Expr]]] = {
 _RETURNS = frozenset({"__close_to_close", "__overnight", "__open_to_close"})
 """Estimators take the sample variance of these terms over the window, and the mean of all other terms."""
 
+_ROUNDING = 1e-15
+"""How far below zero rounding may put a variance of zero."""
+
 Estimator = Literal["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
 
 
@@ -103,7 +106,8 @@ def realized_volatility(
         ``by``, ``timestamp``, and
 
         - ``realized_volatility`` : float64, null until there are enough candles, and if one of them is missing, appears
-          twice, or has a price that is null or not above zero. It is known when the row's candle ends. [%]
+          twice, or has a price that is null or not above zero; and if the variance is below zero, such as
+          ``garman_klass`` of a close far above its high. It is known when the row's candle ends. [%]
         - ``estimator`` : str, ``window`` : int64, the arguments.
 
     Raises
@@ -200,9 +204,10 @@ def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) 
     if estimator == "yang_zhang":
         k = 0.34 / (1.34 + (window + 1) / (window - 1))
         variance = variance + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
-    # Rounding may put a variance of zero slightly below zero.
-    variance = nw.when(variance > 0).then(variance).otherwise(variance * 0.0)
-    return candles.with_columns(__variance=nw.when(nw.col("__follows") == reach).then(variance))
+    # Rounding may put a variance of zero slightly below zero. Impossible prices put it far below; it has no root then.
+    is_variance = variance > -_ROUNDING
+    variance = nw.when(variance > 0).then(variance).otherwise((variance * 0.0).abs())
+    return candles.with_columns(__variance=nw.when(nw.col("__follows") == reach, is_variance).then(variance))
 
 
 def volatility_risk_premium(

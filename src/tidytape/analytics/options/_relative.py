@@ -1,4 +1,4 @@
-"""A value compared with the values before it: z-score and percentile."""
+"""A value compared with the values before it: z-score, percentile and rank."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def z_score(
     -------
     frame, n rows, same key, order and kind as ``frame`` where it has an order
         Adds ``z_score`` : float64, null if there are too few values before, if they are all equal, or if the row has no
-        value. [1]
+        value [1]; and ``z_score_since`` : time of the oldest row of the window, null if no row came before.
 
     Raises
     ------
@@ -69,10 +69,9 @@ def z_score(
     QueryError
         If an argument is not as listed, or the frame has a column ``z_score``.
 
-    Notes
-    -----
-    The window ends before the row, so a row is compared neither with itself nor with later rows. *s* is the sample
-    standard deviation, with n - 1.
+    Notes ----- The window ends before the row, so a row is compared neither with itself nor with later rows. It counts
+    rows, however far apart their times are: across a hole in the data ``z_score_since`` is more than n intervals
+    earlier. *s* is the sample standard deviation, with n - 1.
 
     References
     ----------
@@ -105,7 +104,7 @@ def z_score(
     # A standard deviation that rounding of the values can explain counts as 0.
     has_deviation = (deviation > 0) & (deviation > (mean + origin).abs() * 1e-12)
     z = nw.when(has_deviation).then((x - origin - mean) / deviation)
-    return table.closed(rows.select(*table.names, z_score=z), like_rows=True)
+    return _closed(table, rows.with_columns(z_score=z), "z_score")
 
 
 def percentile(
@@ -139,8 +138,8 @@ def percentile(
     Returns
     -------
     frame, n rows, same key, order and kind as ``frame`` where it has an order
-        Adds ``percentile`` : float64, 0 to 100, null if there are too few values before, or if the row has no value.
-        [%]
+        Adds ``percentile`` : float64, 0 to 100, null if there are too few values before, or if the row has no value
+        [%]; and ``percentile_since`` : time of the oldest row of the window, null if no row came before.
 
     Raises
     ------
@@ -149,10 +148,8 @@ def percentile(
     QueryError
         If an argument is not as listed, or the frame has a column ``percentile``.
 
-    Notes
-    -----
-    The window ends before the row, as for `z_score`. For implied volatility this is the "IV percentile"; the "IV rank"
-    is a different measure, the position between the lowest and the highest value.
+    Notes ----- The window ends before the row and counts rows, as for `z_score`. For implied volatility this is the "IV
+    percentile"; the "IV rank" is a different measure, see `rank`.
 
     For a frame in memory, the time does not depend on the window. The plan of a lazy frame, DuckDB or Spark has one
     column per row of the window: collect the frame before you use a window of many hundreds of rows.
@@ -175,7 +172,7 @@ def percentile(
     )
     if table.is_eager:
         ranked = _ranked(rows.collect(), keys, window=window, least=least)
-        return table.closed(ranked.select(*table.names, "percentile"), like_rows=True)
+        return _closed(table, ranked, "percentile")
     below, count, x = nw.col("__below"), nw.col("__count"), nw.col("__value")
     rows = rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))
     for start in range(1, window + 1, _AT_ONCE):
@@ -193,7 +190,95 @@ def percentile(
             .drop(*shifted)
         )
     share = nw.when(count >= least, ~x.is_null()).then(below / count * 100.0)
-    return table.closed(rows.select(*table.names, percentile=share), like_rows=True)
+    return _closed(table, rows.with_columns(percentile=share), "percentile")
+
+
+def rank(
+    frame: IntoFrameT,
+    /,
+    *,
+    value: str,
+    window: int,
+    least: int | None = None,
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""Position of a value between the lowest and the highest value before it; for volatilities the "IV rank".
+
+    .. math:: r_i = 100 \, \frac{x_i - \min_j x_j}{\max_j x_j - \min_j x_j}
+
+    over the values :math:`x_j` of the :math:`n` rows before, :math:`j = i - n, \dots, i - 1`.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (series, timestamp), any order
+        Any frame with ``timestamp`` and the value.
+    value : str
+        The column to compare.
+    window : int, >= 2
+        n, how many rows of the series before this one, as for `z_score`.
+    least : int, optional
+        How many of these rows must have a value; by default all n.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; by default as for `z_score`.
+
+    Returns
+    -------
+    frame, n rows, same key, order and kind as ``frame`` where it has an order
+        Adds ``rank`` : float64, below 0 for a value below all of them and above 100 for a value above, null if there
+        are too few values before, if they are all equal, or if the row has no value [%]; and ``rank_since`` : time of
+        the oldest row of the window, null if no row came before.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not as listed, or the frame has a column ``rank``.
+
+    See Also
+    --------
+    percentile : The share of the values that are below, which one extreme value does not move.
+
+    Notes
+    -----
+    The window ends before the row and counts rows, as for `z_score`. A desk that counts the row itself among the n has
+    0 and 100 for values beyond the others.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> frame = pl.DataFrame({
+    ...     "timestamp": [start, start + 1, start + 2, start + 3], "implied_volatility": [50.0, 60.0, 55.0, 65.0]
+    ... })
+    >>> rank(frame, value="implied_volatility", window=2)["rank"].to_list()
+    [None, None, 50.0, 200.0]
+    """
+    table, rows, keys, window, least = _opened(frame, "rank", value=value, window=window, least=least, by=by)
+    low, high, x = nw.col("__low"), nw.col("__high"), nw.col("__value")
+    before = x.shift(1).over(*keys, order_by="__time")
+    rows = rows.with_columns(__low=before, __high=before).with_columns(
+        __sum=low.rolling_sum(window, min_samples=least).over(*keys, order_by="__time")
+    )
+    # The extremes of two windows that overlap are those of both together, so each step doubles the window.
+    size = 1
+    while size < window:
+        step = min(size, window - size)
+        lower, higher = (bound.shift(step).over(*keys, order_by="__time") for bound in (low, high))
+        rows = rows.with_columns(__low=nw.min_horizontal(low, lower), __high=nw.max_horizontal(high, higher))
+        size += step
+    position = nw.when(~nw.col("__sum").is_null(), high > low).then((x - low) / (high - low) * 100.0)
+    return _closed(table, rows.with_columns(rank=position), "rank")
+
+
+def _closed(table: OpenTable[IntoFrameT], rows: Any, result: str) -> IntoFrameT:
+    """Return the rows with their result, and with the time at which the window of each row begins."""
+    since = f"{result}_since"
+    return table.closed(rows.select(*table.names, result, since), like_rows=True, times={since: "timestamp"})
 
 
 def _opened(
@@ -206,26 +291,25 @@ def _opened(
     by: str | Iterable[str] | None,
 ) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
     """Check the arguments; return the table, its rows to compare, the series columns, window and least."""
-    smallest = 2 if result == "z_score" else 1
+    smallest = 1 if result == "percentile" else 2
     window = integer("window", window, least=smallest)
     least = window if least is None else integer("least", least, least=smallest)
     if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
     table = OpenTable.of(frame, ["timestamp"], numbers=[value])
-    if result in table.names:
-        raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
+    since = f"{result}_since"
+    if name := next((name for name in (result, since) if name in table.names), None):
+        raise QueryError("frame", got=f"a column {name!r}", expected="a frame without it")
     not_series = ("timestamp", value)
     series_columns = (
         row_columns(table, without=not_series) if by is None else table.series_columns(by, without=not_series)
     )
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
-    return (
-        table,
-        single(rows, [*series_columns, "timestamp"], ["__value"]),
-        ["__one", *series_columns],
-        window,
-        least,
-    )
+    keys = ["__one", *series_columns]
+    rows = single(rows, [*series_columns, "timestamp"], ["__value"])
+    time, first = nw.col("__time"), nw.col("__time").min().over(*keys)
+    oldest = nw.coalesce(time.shift(window).over(*keys, order_by="__time"), first)
+    return table, rows.with_columns(nw.when(time > first).then(oldest).alias(since)), keys, window, least
 
 
 def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int) -> nw.DataFrame[Any]:

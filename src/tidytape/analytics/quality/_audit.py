@@ -45,6 +45,8 @@ def audit(
     ``stale``             warning  counts intervals from a series' end to the latest row, if more than ``stale``
     ``unknown_value``     warning  with a null or NaN in a column in which the series has numbers
     ``frozen_price``      warning  with open, high, low and close equal to the close before, ``frozen`` times or more
+    ``frozen_interest``   warning  with the same of open interest
+    ``frozen_rate``       warning  with funding and predicted rate equal to those before, ``frozen`` times and a day
     ``outlier``           warning  whose move, or rate, is more than ``outlier`` robust standard deviations from usual
     ``unit_jump``         warning  whose value and next four are all ``unit_jump`` times the five before, or a part
     ``unordered``         notice   that come after a later row of their series in the frame
@@ -120,8 +122,9 @@ def audit(
 
     The audit looks for outliers and unit jumps in closes, implied volatility and market value; for unit jumps also in
     volume and supply; for outliers also in the closes of funding rates and in prices of trades; for frozen prices in
-    candles. Fewer than 20 moves or values give no outlier, and the five rows at either end of a series give no unit
-    jump. A trade that is the only one of its hour equals the median, so it is no outlier.
+    candles, and for the same in open interest and funding. A rate stays the same between two settlements, so it counts
+    as frozen only after a day. Fewer than 20 moves or values give no outlier, and the five rows at either end of a
+    series give no unit jump. A trade that is the only one of its hour equals the median, so it is no outlier.
 
     A book whose best bid equals its best ask is not crossed: one price block may hold both. A book of several exchanges
     may be crossed without an error. Orders of size 0 are ignored. NaN counts as null. A column that is null throughout

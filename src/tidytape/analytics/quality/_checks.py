@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
-from operator import or_
+from functools import partial, reduce
+from operator import eq, or_
 from types import MappingProxyType
 from typing import Any, Final, Generic
 
@@ -27,7 +27,7 @@ from tidytape.frames._door import OHLC, as_list
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
-from tidytape.times import HOUR
+from tidytape.times import DAY, HOUR
 
 CHECKS: Final = {
     "missing_time": "error",
@@ -44,6 +44,8 @@ CHECKS: Final = {
     "stale": "warning",
     "unknown_value": "warning",
     "frozen_price": "warning",
+    "frozen_interest": "warning",
+    "frozen_rate": "warning",
     "unit_jump": "warning",
     "outlier": "warning",
     "unordered": "notice",
@@ -240,6 +242,10 @@ def _columns(schema: Mapping[str, Any], by: list[str]) -> dict[str, Any]:
         "unknown_side": [name for name in ("side",) if name in schema],
         "crossed_book": ["side", "price", "size"] if is_book else [],
         "frozen_price": candles[0] if candles and not key else [],
+        "frozen_interest": []
+        if is_priced or key
+        else next((four for four in families if "open" in four), []),
+        "frozen_rate": [name for name in _RATES if name in numbers],
         "unit_jump": moving + ([] if key else [name for name in _SIZED if name in numbers]),
         "outlier": [name for name in numbers if name in {*moving, *_RATES} or (is_event and name == "price")],
     }
@@ -392,16 +398,26 @@ def _stale(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     return rows, is_end & (nw.col("__lag") > subject.limits["stale"])
 
 
-def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag the rows of a long run in which open, high, low and close all equal the close before."""
-    prices = [_number(name) for name in subject.columns["frozen_price"]]
-    rows = rows.with_columns(__before=subject.shifted(f"__number_{subject.columns['frozen_price'][-1]}", 1))
-    is_same = nw.all_horizontal(*(price == nw.col("__before") for price in prices), ignore_nulls=False)
-    rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64)).with_columns(
-        __run=(1 - nw.col("__same")).cum_sum().over(subject.series_columns, order_by="__place")
+def _frozen(subject: Subject[Any], rows: Rows, *, check: str, least: int = 0) -> tuple[Rows, nw.Expr]:
+    """Flag the rows of a long run in which open, high, low and close all equal the close before.
+
+    With ``least``, the shortest time from the first to the last row of a run [ns], each number equals its own value
+    before, and numbers that are null are not compared.
+    """
+    names = subject.columns[check]
+    closes = names if least else names[-1:] * len(names)
+    rows = rows.with_columns(
+        subject.shifted(f"__number_{close}", 1).alias(f"__before_{close}") for close in {*closes}
     )
-    length = nw.col("__same").sum().over([*subject.series_columns, "__run"])
-    return rows, nw.col("__timed") & (nw.col("__same") == 1) & (length >= subject.limits["frozen"])
+    before = [nw.col(f"__before_{close}") for close in closes]
+    is_same = nw.all_horizontal(*map(eq, map(_number, names), before), ignore_nulls=least > 0)
+    rows = rows.with_columns(
+        __same=(is_same & ~before[0].is_null()).fill_null(value=False).cast(nw.Int64)
+    ).with_columns(__run=(1 - nw.col("__same")).cum_sum().over(subject.series_columns, order_by="__place"))
+    run, time = [*subject.series_columns, "__run"], nw.col("__time")
+    is_long = nw.col("__same").sum().over(run) >= subject.limits["frozen"]
+    lasts = time.max().over(run) - time.min().over(run) >= least
+    return rows, nw.col("__timed") & (nw.col("__same") == 1) & is_long & lasts
 
 
 def _unit_jump(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
@@ -481,7 +497,9 @@ _STEPS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]
         "quote_mismatch": _quote_mismatch,
         "missing_bucket": _missing_bucket,
         "stale": _stale,
-        "frozen_price": _frozen_price,
+        "frozen_price": partial(_frozen, check="frozen_price"),
+        "frozen_interest": partial(_frozen, check="frozen_interest"),
+        "frozen_rate": partial(_frozen, check="frozen_rate", least=DAY),
         "unit_jump": _unit_jump,
         "outlier": _outlier,
     }

@@ -7,6 +7,7 @@
     lake = Lake("lake")
     hygiene.info(lake)            # rows, files, bytes and times of each table
     hygiene.markets(lake)         # the same of each market
+    hygiene.recorders(lake)       # the logs that are followed into it: last line, rows, lag
     hygiene.gaps(lake, "trades")  # stretches without a trade, of each market
     hygiene.check(lake)           # is what is stored sound?
     hygiene.compact(lake)         # many small files -> few, in the order of time
@@ -18,7 +19,7 @@ from __future__ import annotations
 from tidytape.lake.hygiene._check import CheckReport, Finding, check, require_readable
 from tidytape.lake.hygiene._files import Compacted, Vacuumed, compact, vacuum
 from tidytape.lake.hygiene._gaps import gaps
-from tidytape.lake.hygiene._info import info, markets
+from tidytape.lake.hygiene._info import info, markets, recorders
 from tidytape.lake.hygiene._info import tables_of as tables
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "gaps",
     "info",
     "markets",
+    "recorders",
     "require_readable",
     "tables",
     "vacuum",

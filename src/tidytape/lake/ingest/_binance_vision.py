@@ -114,7 +114,7 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
             (6, 7),
             {
                 "id": Field("id", INTEGER),
-                "price": Field("price", NUMBER),
+                "price": Field("price", ABOVE_ZERO),
                 "amount": Field("qty", ABOVE_ZERO),
                 "coins": Field("base_qty", ABOVE_ZERO, needed=False),
                 "timestamp": Field("time", _ANY_TIME),
@@ -129,7 +129,7 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
             (7, 8),
             {
                 "id": Field("agg_trade_id", INTEGER),
-                "price": Field("price", NUMBER),
+                "price": Field("price", ABOVE_ZERO),
                 "amount": Field("quantity", ABOVE_ZERO),
                 "timestamp": Field("transact_time", _ANY_TIME),
                 "buyer_is_maker": Field("is_buyer_maker", FLAG),

@@ -173,9 +173,11 @@ def _trades(messages: pl.DataFrame, exchange: str, parsed: Parsed) -> pl.DataFra
         reason=pl.when(pl.any_horizontal(pl.col("s", "t", "p", "q", "T", "m").is_null()))
         .then(pl.lit("a trade without one of s, t, p, q, T, m"))
         .when(pl.col("timestamp").is_null()).then(pl.lit("the trade's time is no epoch time in ms or us"))
-        .when(~price.is_finite().fill_null(value=False)).then(pl.lit("the price is no finite number"))
+        .when(~(price.is_finite() & (price > 0)).fill_null(value=False))
+        .then(pl.lit("the price is no finite number above 0"))
         .when(~(amount.is_finite() & (amount > 0)).fill_null(value=False))
         .then(pl.lit("the amount is no finite number above 0"))
+        .when((price * amount).is_infinite()).then(pl.lit("price times amount is more than a number can hold"))
     )  # fmt: skip
     return TRADES.conform(
         parsed.bad.take(trades).select(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidytape.catalogue import BookSide, Side
+from tidytape.catalogue import BookSide, Category, Side
 from tidytape.lake._tables import (
     BOOK,
     LIQUIDATIONS,
@@ -61,6 +61,8 @@ _WORDS = {
 _ABOVE_ZERO = {
     (TRADES.name, "amount"), (LIQUIDATIONS.name, "amount"), ("option_quotes", "strike"), ("quote_rates", "usd"),
 }  # fmt: skip
+BELOW_ZERO = {Category.FUTURE.value, Category.COMBO.value}
+"""Categories whose prices may be 0 or negative: oil for May 2020, and the differences of a combo."""
 _NOT_NEGATIVE = {
     "size",
     "amount",

@@ -157,6 +157,13 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
         reason = pl.coalesce(
             *(pl.when(wrong_columns[name]).then(_reason(name, field)) for name, field in fields.items())
         )
+    if {"price", "amount"} <= fields.keys():
+        reason = pl.coalesce(
+            reason,
+            pl.when((pl.col("price") * pl.col("amount")).is_infinite()).then(
+                pl.lit("price times amount is more than a number can hold")
+            ),
+        )
     return values.select("line", *fields, reason.alias("reason"))
 
 

@@ -101,10 +101,8 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def is_packed(path: Path) -> bool:
-    """Return whether a file begins like a gzip stream or a zip archive."""
-    with path.open("rb") as file:
-        magic = file.read(len(_ZIP[0]))
+def is_packed(magic: bytes) -> bool:
+    """Return whether the first four bytes of a file are those of a gzip stream or a zip archive."""
     return magic in _ZIP or magic.startswith(_GZIP)
 
 
@@ -220,13 +218,10 @@ def first_text(path: Path, size: int = 64 * 2**10) -> str:
     return block[:size].decode("utf-8", errors="replace").removeprefix("\ufeff")
 
 
-def unpacked_blocks(path: Path) -> Iterator[bytes]:
-    """Yield the text of a packed file in blocks; IngestError if it cannot be read, or its stream is broken."""
-    with _opened(path) as file:
-        for block in _blocks(file, path, lambda _: None):
-            if isinstance(block, str):
-                raise IngestError(f"{path}: {block}", path=str(path))
-            yield block
+def unpacked_blocks(path: Path, file: BinaryIO, size: int = 0) -> Iterator[bytes | str]:
+    """Yield the text of a packed file in blocks of about ``size``; if it is broken, the last is the reason as a str."""
+    file.seek(0)
+    return _blocks(file, path, lambda _: None, size)
 
 
 def inner_name(path: Path) -> str:
@@ -244,8 +239,11 @@ def inner_name(path: Path) -> str:
             return Path(_only_member(archive, path).filename).name
 
 
-def _blocks(file: BinaryIO, path: Path, progress: Callable[[int], object]) -> Iterator[bytes | str]:
+def _blocks(
+    file: BinaryIO, path: Path, progress: Callable[[int], object], size: int = 0
+) -> Iterator[bytes | str]:
     """Yield the file's text in blocks of bytes; if a packed stream is broken, the last item is the reason as a str."""
+    size = size or BLOCK
     magic = file.read(len(_ZIP[0]))
     file.seek(0)
     if magic in _ZIP:
@@ -255,23 +253,23 @@ def _blocks(file: BinaryIO, path: Path, progress: Callable[[int], object]) -> It
                 with archive.open(member) as text:
                     share = member.compress_size / max(member.file_size, 1)
                     yield from _unpacked(
-                        text, "zip archive", lambda: int(text.tell() * share), progress, BLOCK // 4
+                        text, "zip archive", lambda: int(text.tell() * share), progress, size // 4
                     )
             except NotImplementedError as error:
                 message = f"{path}: a zip archive packed in a way not supported: {error}"
                 raise IngestError(message, path=str(path)) from error
     elif magic.startswith(_GZIP):
         with gzip.GzipFile(fileobj=file) as text:
-            yield from _unpacked(text, "gzip stream", file.tell, progress, BLOCK)
+            yield from _unpacked(text, "gzip stream", file.tell, progress, size)
     else:
-        yield from _unpacked(file, "file", file.tell, progress, BLOCK // 4)
+        yield from _unpacked(file, "file", file.tell, progress, size // 4)
 
 
 def _unpacked(
     text: Any, what: str, position: Callable[[], int], progress: Callable[[int], object], size: int
 ) -> Iterator[bytes | str]:
     """Yield the blocks of a stream; if it is broken, the last item is the reason as a str."""
-    position_before = 0
+    position_before = unpacked = 0
     reason_broken: str | None = None
     while reason_broken is None:
         parts: list[bytes] = []
@@ -293,6 +291,11 @@ def _unpacked(
         position_now = position()
         progress(position_now - position_before)
         position_before = position_now
+        unpacked += sum(map(len, parts))
+        if unpacked > max(_LARGEST_RATIO * position_now, _LONGEST):
+            reason_broken = (
+                f"the {what} unpacks to over {_LARGEST_RATIO} times its size; unpack a right one by hand"
+            )
         if parts:
             yield b"".join(parts)
         elif reason_broken is None:

@@ -15,6 +15,7 @@ from tidytape.lake._dedupe import with_ids
 from tidytape.lake._tables import LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES, TRADES
 from tidytape.lake.ingest._column_map import ColumnMap
 from tidytape.lake.ingest._columns import (
+    BELOW_ZERO,
     INSTEAD_OF_SIDE,
     column_of,
     is_needed,
@@ -22,7 +23,7 @@ from tidytape.lake.ingest._columns import (
     kind_of,
     known_columns,
 )
-from tidytape.lake.ingest._fields import Field, Kind, checked, impossible, time
+from tidytape.lake.ingest._fields import ABOVE_ZERO, Field, Kind, checked, impossible, time
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._mapped import Mapped
 from tidytape.lake.ingest._time import DATE, ISO, unit_of
@@ -173,6 +174,8 @@ class MappedRows:
         for name, name_in_file in self.mapped.items():
             column = column_of(self.table, name)
             kind = self._time(texts[name]) if is_time(column) else kind_of(self.table, name, column)
+            if column is not None and name == "price" and self.job.market.category not in BELOW_ZERO:
+                kind = ABOVE_ZERO
             fields[name] = Field(name_in_file, kind, needed=column is None or is_needed(self.table, column))
         return fields
 

@@ -173,7 +173,9 @@ class Writer:
             )
         )
 
-    def put_piece(self, job: Job, parsed: Parsed, *, log: str, newest: NewestStates) -> list[Appended]:
+    def put_piece(
+        self, job: Job, parsed: Parsed, *, log: str, mark: int, newest: NewestStates
+    ) -> list[Appended]:
         """Put a piece of a log into each of its tables that does not have it yet.
 
         Parameters
@@ -184,6 +186,8 @@ class Writer:
             The content of the piece.
         log : str
             Name of the log in the notes of the lake.
+        mark : int
+            Stands for the text before the end of the piece.
         newest : NewestStates
             Newest states of the log before this piece; those of the piece are added.
 
@@ -207,6 +211,7 @@ class Writer:
             appended_to_table = self._lake_writer._append_piece(
                 batch,
                 log=log,
+                mark=mark,
                 start=piece.offset,
                 end=piece.offset + len(piece.data),
                 instead=replaced_states,

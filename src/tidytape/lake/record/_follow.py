@@ -1,8 +1,9 @@
 """Follow logs that grow: lines that are appended to them go into the lake, piece by piece.
 
-Complete lines go in about every second, and the commit of each table notes up to where in the log its rows come from.
-So a follower that was killed goes on where it ended: no row is lost, and no row is there twice. A log has one note per
-table, however long it is followed. The note is named after the log's first lines, so a renamed log stays the same log.
+Complete lines go in about every second, and the commit of each table notes up to where in the log its rows come from,
+and which text is before that place. So a follower that was killed goes on where it ended: no row is lost, and no row is
+there twice. A log has two notes per table, however long it is followed. They are named after the log's first lines, so
+a renamed log stays the same log.
 
 A followed log is in the lake as if `tidytape.lake.ingest.ingest` had read it at once, except that later lines cannot
 tell anything about earlier ones:
@@ -16,19 +17,23 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import logging
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
 from tidytape.lake._lake import Lake
-from tidytape.lake._tables import MARKETS, REGISTRIES, TABLES
+from tidytape.lake._reader import log_notes
+from tidytape.lake._tables import MARKETS, TABLES
+from tidytape.lake.hygiene._info import beat
 from tidytape.lake.ingest._layout import Job, Layout, Parsed
 from tidytape.lake.ingest._layouts import recognised_by
 from tidytape.lake.ingest._lines import BadLines, Piece
@@ -36,14 +41,22 @@ from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
 from tidytape.lake.ingest._run import parsed_by, require_object, source_of
 from tidytape.lake.ingest._write import NewestStates, Writer, fill_funding_intervals
-from tidytape.lake.record._tail import Log, Tail
+from tidytape.lake.record._rotation import FollowedPath
+from tidytape.lake.record._tail import Log
 from tidytape.lake.record._tidy import Beside, Tidier
 
+_LOG = logging.getLogger("tidytape.lake")
 _LOOK = 0.05
 """Time between two looks at the files. [s]"""
 
+_BEAT = 5.0
+"""Time between two heartbeats. [s]"""
+
 _LEAST_KEEP = 120
 """Least time for ``keep``: a lake keeps a table open for a minute, and an answer takes a while. [s]"""
+
+_NOTE = 64 * 2**20
+"""After how much text the end in all tables is noted: a table without rows has no other note. [bytes]"""
 
 _CONTEXT = 4 * 2**20
 """How much text before a position is read again, to go on from there. [bytes]"""
@@ -58,6 +71,7 @@ def follow(
     every: float = 1.0,
     most_lines: int = 100_000,
     skip_bad: bool = False,
+    most_bad: int = 100,
     tidy: float | None = 60.0,
     keep: float = 900.0,
     stop: threading.Event | None = None,
@@ -66,8 +80,9 @@ def follow(
     r"""Put the lines that are appended to recorded logs into a lake, until it is stopped.
 
     A log may not be there yet. A last line waits until its newline is there. If another file replaces the file at a
-    path, or the file is cut to nothing, the rest of the old file is read first: the renamed file, or the copy of the
-    file that was cut, is looked for beside the path, also after a restart.
+    path, or the file is cut, all logs that began since are read first, also after a restart: files beside the path
+    whose names begin with its name, plain, gzip or zip. Every five seconds a heartbeat goes into the lake, see
+    `tidytape.lake.hygiene.recorders`.
 
     Parameters
     ----------
@@ -84,7 +99,9 @@ def follow(
     most_lines : int
         Commit earlier if so many lines wait.
     skip_bad : bool
-        Leave broken lines out and count them, instead of failing.
+        Leave all broken lines out and count them.
+    most_bad : int
+        How many broken lines of a log are left out, counted and logged if ``skip_bad`` is not set.
     tidy : float, optional
         Time between two rounds of a thread that makes minutes and merges small files, > 0; None for no thread. [s]
     keep : float
@@ -105,7 +122,8 @@ def follow(
     QueryError
         If an argument cannot be right, or files of a layout cannot be followed.
     IngestError
-        If a line is broken and ``skip_bad`` is not set, or contradicts the lake. Lines before it went in.
+        If a log has more broken lines than ``most_bad``, or a line contradicts the lake; lines before it went in. If
+        lines could not be found after a rotation: after the end of the call, with its ``report``; the others went in.
     LakeError
         If the lake cannot be written.
 
@@ -128,12 +146,14 @@ def follow(
         raise QueryError("every", got=every, expected="a number of seconds above 0")
     if most_lines < 1:
         raise QueryError("most_lines", got=most_lines, expected="a number from 1")
-    follower = Follower(lake, layout, market, skip_bad=skip_bad)
+    follower = Follower(lake, layout, market, skip_bad=skip_bad, most_bad=most_bad)
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
-    followed_paths = [_FollowedPath(Tail(path), follower, every, most_lines) for path in paths]
+    followed_paths = [FollowedPath(path, follower, every, most_lines) for path in paths]
     stop = stop or threading.Event()
     with tidied(lake, tidy, keep):
         _run(followed_paths, follower, stop, progress)
+    if follower.missing:
+        raise IngestError("\n".join(follower.missing), report=follower.report())
     return follower.report()
 
 
@@ -149,14 +169,18 @@ def tidied(lake: Lake, every: float | None, keep: float) -> AbstractContextManag
 
 
 def _run(
-    followed_paths: list[_FollowedPath],
+    followed_paths: list[FollowedPath],
     follower: Follower,
     stop: threading.Event,
     progress: Callable[[IngestReport], object] | None,
 ) -> None:
     try:
-        is_last = False
+        is_last, beaten = False, -_BEAT
         while not is_last:
+            if time.monotonic() - beaten >= _BEAT:
+                beaten = time.monotonic()
+                for path in followed_paths:
+                    path.beat()
             is_last = stop.is_set()  # before the look, so that lines appended before it was set are read
             went_in = [path.go(is_last=is_last) for path in followed_paths]
             if progress is not None and any(went_in):
@@ -164,69 +188,11 @@ def _run(
             if not any(went_in):
                 stop.wait(_LOOK)
         follower.note_all()
+        for path in followed_paths:
+            beat(follower.lake, path.path, None)
     finally:
         for path in followed_paths:
-            path.tail.close()
-
-
-class _FollowedPath:
-    """The logs of one path, one after another."""
-
-    def __init__(self, tail: Tail, follower: Follower, every: float, most_lines: int) -> None:
-        self.tail = tail
-        self._follower = follower
-        self._every = every
-        self._most_lines = most_lines
-        self._is_new = True
-        self._began = -every
-
-    def go(self, *, is_last: bool) -> bool:
-        """Look at the file, and put lines in if it is time to; return whether some went in."""
-        self.tail.look()
-        if not self.tail.logs:
-            return False
-        if self._is_new:
-            self._is_new = False
-            self._find_older()
-        went_in = False
-        while self.tail.logs:
-            log = self.tail.logs[0]
-            now = time.monotonic()
-            if log.is_done:
-                log.end_line()
-            lines = log.lines()
-            is_due = is_last or log.is_full or log.is_done or now - self._began >= self._every
-            if lines and (is_due or lines.count(b"\n") >= self._most_lines):
-                self._began = now
-                went_in = self._follower.put(log) or went_in
-            if log.is_done and not log.lines():
-                self._follower.end(log)
-                self.tail.next()
-                if self.tail.logs:
-                    self.tail.logs[0].read()
-            elif is_last and log.position < log.size() and not log.is_done:
-                log.read()
-                if not log.lines():
-                    break
-            else:
-                break
-        return went_in
-
-    def _find_older(self) -> None:
-        """Begin with logs that were renamed while no follower ran, if one of them was followed before."""
-        if self._follower.knows(self.tail.logs[0]):
-            return
-        older = list(self.tail.older())
-        known_places = [place for place, log in enumerate(older) if self._follower.knows(log)]
-        first = known_places[-1] if known_places else len(older)
-        for place, log in enumerate(older):
-            if place < first:
-                log.close()
-        for log in reversed(older[first:]):
-            log.is_ended = True
-            self.tail.logs.appendleft(log)
-        if older[first:]:
-            self.tail.logs[0].read()
+            path.close()
 
 
 @dataclass(slots=True)
@@ -245,6 +211,8 @@ class Followed:
         Up to where its rows are in each table. [bytes]
     noted : int
         Up to where they are in all tables by the note of the registry. [bytes]
+    mark : int
+        Stands for the text before ``end``.
     memory : dict
         What the layout remembers.
     newest : NewestStates
@@ -260,6 +228,7 @@ class Followed:
     name: str
     ends: dict[str, int]
     noted: int
+    mark: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
     newest: NewestStates = field(default_factory=NewestStates)
     waits: int = 0
@@ -298,11 +267,20 @@ class Follower:
     market : Market or None
         Facts of the market that the logs do not state.
     skip_bad : bool
-        Leave broken lines out.
+        Leave all broken lines out.
+    most_bad : int
+        How many broken lines of a log are left out if ``skip_bad`` is not set; one more is an error.
+
+    Attributes
+    ----------
+    missing : list of str
+        What could not be found or read.
     """
 
-    def __init__(self, lake: Lake, layout: Layout | None, market: Market | None, *, skip_bad: bool) -> None:
-        self._lake = lake
+    def __init__(
+        self, lake: Lake, layout: Layout | None, market: Market | None, *, skip_bad: bool, most_bad: int = 0
+    ) -> None:
+        self.lake = lake
         self._layout = layout
         self._market = market or Market()
         require_market(self._market)
@@ -310,7 +288,8 @@ class Follower:
             require_object(layout)
             layout.require_used(self._market)
             require_followed(layout)
-        self._skip_bad = skip_bad
+        self._most_bad = math.inf if skip_bad else most_bad
+        self.missing: list[str] = []
         self._writer = Writer(lake, self._market)
         self._followed: dict[int, Followed] = {}
         self._done: list[Followed] = []
@@ -320,12 +299,10 @@ class Follower:
         return IngestReport(tuple(log.report() for log in (*self._done, *self._followed.values())), ())
 
     def knows(self, log: Log) -> bool:
-        """Return whether rows of a log are in the lake."""
-        try:
-            named = self._named(log)
-        except QueryError:  # a file beside a log may be no log
-            return False
-        return named is not None and any(self._lake._log_end(table, named[2]) for table in TABLES)
+        """Return whether what the lake has of logs that begin so, if it has any, is the text of this one."""
+        _, _, first = self._named(log) or (None, None, "")
+        name, ends = self._ends(log, first)
+        return name == first or any(ends.values())
 
     def put(self, log: Log) -> bool:
         """Put the waiting lines of a log into the lake; return whether some went in."""
@@ -336,13 +313,15 @@ class Follower:
         data = log.lines(min(later, default=None))
         if not data or len(data) == followed.waits:
             return False
-        size = self._put(followed, Piece(data, log.line, log.offset))
+        size = self._put(followed, log, Piece(data, log.line, log.offset))
         if not size:
             followed.waits = len(data)
             return False
         followed.waits = 0
         log.take(size)
-        followed.end = log.offset
+        followed.end, followed.mark = log.offset, log.mark()
+        if followed.end - followed.noted >= _NOTE:
+            self._note(followed)
         return True
 
     def note_all(self) -> None:
@@ -354,12 +333,14 @@ class Follower:
         """Forget a log that was read to its end."""
         followed = self._followed.pop(id(log), None)
         if followed is not None:
+            if log.lines():
+                self.miss(f"{log.path}:{log.line + 1}: the last lines cannot be read without later ones")
             self._note(followed)
             self._done.append(followed)
 
     def _note(self, followed: Followed) -> None:
         if followed.end > followed.noted:
-            self._lake.writer()._note_log(followed.name, followed.end)
+            self.lake.writer()._note(log_notes(followed.name, followed.end, followed.mark))
             followed.noted = followed.end
 
     def _named(self, log: Log) -> tuple[Job, Layout, str] | None:
@@ -382,6 +363,38 @@ class Follower:
         content = hashlib.sha256(first).hexdigest()
         return job, layout, source_of(content, job, layout, skip_bad=False)
 
+    def _ends(self, log: Log, first: str, number: int = 1) -> tuple[str, dict[str, int]]:
+        """Return the name that a log has in the lake, and its end in each table, at least that in the registry. [bytes]
+
+        A log that begins as an earlier one and goes on in another way gets a number.
+        """
+        name = first if number == 1 else f"{first} {number}"
+        read = {table: self.lake._log_end(table, name) for table in TABLES}
+        if not log.was_read_to(*max(read.values())):
+            return self._ends(log, first, number + 1)
+        noted, _ = read[MARKETS.name]
+        return name, {table: max(noted, end) for table, (end, _) in read.items()}
+
+    def first_time(self, log: Log) -> int | None:
+        """Return the time of the first events of a log; None if no line of its beginning has one. [ns]
+
+        The fewest lines count that have an event, out of 1, 2, 4, …: so the time stays as the log grows.
+        """
+        lines = log.head.splitlines(keepends=True)[: log.head.count(b"\n")]
+        with suppress(QueryError, IngestError):  # a file beside a log may be no log
+            if named := self._named(log):
+                for power in range(len(lines).bit_length()):
+                    with Spool() as spool:
+                        job = replace(named[0], piece=Piece(b"".join(lines[: 2**power])))
+                        if batches := parsed_by(named[1], job, spool, lambda _: None).batches:
+                            return min(part.first for batch in batches for part in batch)
+        return None
+
+    def miss(self, what: str) -> None:
+        """Name lines that could not be found or read; the report of the call has it."""
+        _LOG.warning("%s", what)
+        self.missing.append(what)
+
     def begin(self, log: Log) -> Followed | None:
         """Return a log with the place from which to go on; None while it has too few lines to recognise it."""
         if id(log) in self._followed:
@@ -389,22 +402,16 @@ class Follower:
         named = self._named(log)
         if named is None:
             return None
-        job, layout, name = named
+        job, layout, first = named
+        name, ends = self._ends(log, first)
+        noted = ends.pop(MARKETS.name)
         if any(other.name == name for other in self._followed.values()):
             raise IngestError(
                 f"{log.path}: begins with the same lines as another file that is followed", path=str(log.path)
             )
-        noted = self._lake._log_end(MARKETS.name, name)
-        ends = {
-            table.name: max(noted, self._lake._log_end(table.name, name))
-            for table in TABLES.values()
-            if table not in REGISTRIES
-        }
         followed = Followed(job, layout, name, ends, noted)
         start = min(ends.values())
         if start:
-            log.take(len(log.lines()) + len(log.rest))
-            log.line = 0
             log.seek(start)
             log.read()
             self._remember(followed, log, start)
@@ -414,7 +421,7 @@ class Follower:
 
     def _remember(self, followed: Followed, log: Log, start: int) -> None:
         """Read the beginning of a log and the lines before ``start``, so that the layout knows what it knew there."""
-        head = log.head(start)
+        head = log.start(start)
         at, tail = log.tail(start, _CONTEXT)
         if at < len(head):
             tail, at = tail[len(head) - at :], len(head)
@@ -433,7 +440,7 @@ class Follower:
         fill_funding_intervals(job, parsed)
         return parsed
 
-    def _put(self, followed: Followed, piece: Piece) -> int:
+    def _put(self, followed: Followed, log: Log, piece: Piece) -> int:
         """Put a piece in; return how many bytes of it went in: 0 if it needs later lines."""
         memory = copy.deepcopy(followed.memory)
         piece = Piece(piece.data, piece.line, piece.offset, memory)
@@ -441,38 +448,42 @@ class Follower:
             parsed = self.parsed(followed, piece, spool)
             if parsed.waits:
                 return 0
-            if parsed.bad.count and not self._skip_bad:
-                return self._put_before_bad(followed, piece, parsed)
+            if followed.bad.count + parsed.bad.count > self._most_bad and parsed.bad.count:
+                return self._put_before_bad(followed, log, piece, parsed)
             parsed.remember()
             job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
-            appended = self._writer.put_piece(job, parsed, log=followed.name, newest=followed.newest)
+            mark = log.mark(len(piece.data))
+            appended = self._writer.put_piece(
+                job, parsed, log=followed.name, mark=mark, newest=followed.newest
+            )
         followed.memory = memory
         followed.lines += parsed.lines
         followed.ignored.update(parsed.ignored)
         for line, reason in parsed.bad.first:
+            _LOG.warning("%s:%s: %s; the line is left out", log.path, line, reason)
             followed.bad.add(line, reason)
         followed.bad.count += parsed.bad.count - len(parsed.bad.first)
         end = piece.offset + len(piece.data)
         for table in appended:
-            followed.ends[table.table] = end
+            followed.ends[table.table] = max(followed.ends[table.table], end)
             counts = followed.counts.setdefault(table.table, Counter())
             counts.update(read=table.rows_read, new=table.rows_new, superseded=table.superseded)
         return len(piece.data)
 
-    def _put_before_bad(self, followed: Followed, piece: Piece, parsed: Parsed) -> int:
-        """Put the lines before the first broken line in, then raise the error of that line."""
+    def _put_before_bad(self, followed: Followed, log: Log, piece: Piece, parsed: Parsed) -> int:
+        """Put the lines before the first broken line of a piece in, then raise the error of that line."""
         line, reason = parsed.bad.first[0]
         good = b"".join(part + b"\n" for part in piece.data.split(b"\n")[: line - 1 - piece.line])
         if good:
-            self._put(followed, Piece(good, piece.line, piece.offset))
-            followed.end = piece.offset + len(good)
+            self._put(followed, log, Piece(good, piece.line, piece.offset))
+            followed.end, followed.mark = piece.offset + len(good), log.mark(len(good))
             self._note(followed)
-        path = followed.job.path
         raise IngestError(
-            f"{path}:{line}: {reason}; ``skip_bad=True`` leaves it out",
-            path=str(path),
+            f"{log.path}:{line}: {reason}{f'; over {self._most_bad} broken lines' if self._most_bad else ''}; "
+            "``skip_bad=True`` leaves it out",
+            path=str(log.path),
             line=line,
-            bad_lines=parsed.bad.count,
+            bad_lines=followed.bad.count + parsed.bad.count,
         )
 
 

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import copy
 import math
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
 from tidytape.lake._lake import Lake
 from tidytape.lake.ingest._layout import Layout
-from tidytape.lake.ingest._lines import Piece, is_packed, unpacked_blocks
+from tidytape.lake.ingest._lines import Piece
 from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._report import IngestReport
 from tidytape.lake.record._follow import Followed, Follower, tidied
-from tidytape.lake.record._tail import Log
+from tidytape.lake.record._tail import Log, opened
 from tidytape.times import SECOND
 
 _MOST = 1024
@@ -151,9 +149,7 @@ class _Replayed:
     """The lines of one file and the times at which they go in."""
 
     def __init__(self, path: Path, follower: Follower, grain: int) -> None:
-        self._log = Log(path, _plain(path))
-        self._log.is_ended = True
-        self._log.read()
+        self._log = _opened(path)
         followed = follower.begin(self._log)
         if followed is None:
             self._log.end_line()
@@ -244,19 +240,15 @@ class _Replayed:
         )
 
 
-def _plain(path: Path) -> BinaryIO:
-    """Open a file; unpack it first if it is packed."""
+def _opened(path: Path) -> Log:
+    """Open a complete log, and read its beginning; IngestError if it cannot be read."""
     try:
-        if not is_packed(path):
-            return path.open("rb")
-        plain = tempfile.TemporaryFile(prefix="tidytape-")  # noqa: SIM115  # the log closes it
-        try:
-            for block in unpacked_blocks(path):
-                plain.write(block)
-            plain.flush()
-        except BaseException:
-            plain.close()
-            raise
+        log = opened(path)
     except OSError as error:
         raise IngestError(f"{path}: {error.strerror or error}", path=str(path)) from error
-    return plain
+    log.is_ended = True
+    log.read()
+    if log.broken:
+        log.close()
+        raise IngestError(f"{path}: {log.broken}", path=str(path))
+    return log

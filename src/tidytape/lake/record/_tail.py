@@ -1,26 +1,34 @@
-"""Recorded logs that grow: read what was appended, line by line, over rotations.
+"""A recorded log that grows: read what was appended, line by line, and compare it with other files.
 
-A log is known by its first lines, which stay the same if it is renamed or copied. A path leads to one log after
-another: a rotation renames the file and begins a new one at the path, or copies the file and cuts it to nothing. In
-both cases the rest of the old log is read before the new one.
+A log is known by its text: by its first lines, and by the text before the place up to which it was read. A renamed,
+copied, packed or restored file has the same text, but not the same name, device or inode.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections import deque
-from collections.abc import Iterator
+import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
 from tidytape.errors import IngestError
-from tidytape.lake.ingest._lines import is_packed
+from tidytape.lake.ingest._lines import is_packed, unpacked_blocks
 
 _AT_ONCE = 8 * 2**20
 """How much text may wait in memory; it is read as one piece. [bytes]"""
 
 _LONGEST = 64 * 2**20
 _HEAD = 64 * 2**10
+_MARKED = 4 * 2**10
+"""How much text before a place is compared, to know a log again. [bytes]"""
+
+
+_UNREADABLE = {
+    begin: f"packed by {tool}, which ingest does not read; unpack it, and follow again"
+    for begin, tool in {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"BZh": "bzip2"}.items()
+}
 
 
 class Log:
@@ -31,7 +39,7 @@ class Log:
     path : Path
         Where it is.
     file : binary file
-        The log, open.
+        The log, open; gzip and zip are unpacked into a temporary file when the text is needed.
 
     Attributes
     ----------
@@ -43,28 +51,50 @@ class Log:
         Lines before them.
     is_ended : bool
         Whether no more lines are appended.
+    is_packed : bool
+        Whether it is gzip or zip.
     limit : int or None
         `lines` returns no lines from here on. [bytes]
-    file : binary file
-        The log, or a copy of it.
-    first : bytes
-        Its first lines, once `first_lines` was called.
+    head : bytes
+        Its first 64 KiB, or as much as it has.
+    facts : os.stat_result
+        Of the file, at the last look.
+    broken : str
+        Why its packed stream cannot be read to the end; empty if it can.
     """
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
-        self.path = path
-        self.offset = 0
-        self.line = 0
+        self.path, self._raw = path, file
+        self.offset = self.line = 0
         self.is_ended = False
         self.limit: int | None = None
-        self.file = file
-        self._waiting = bytearray()
-        self.first = b""
-        self._size_and_time: tuple[int, int] | None = None
+        self._before, self._waiting = b"", bytearray()
+        magic = os.pread(file.fileno(), 4, 0)
+        self.is_packed = is_packed(magic)
+        self.broken = next((reason for begin, reason in _UNREADABLE.items() if magic.startswith(begin)), "")
+        self.facts = os.fstat(file.fileno())
+        first = unpacked_blocks(path, file, _HEAD) if self.is_packed else [self._between(0, _HEAD)]
+        self.head = next((block for block in first if isinstance(block, bytes)), b"")
+
+    @cached_property
+    def file(self) -> BinaryIO:
+        """The text of the log."""
+        if not self.is_packed:
+            return Path(os.devnull).open("rb") if self.broken else self._raw
+        plain = tempfile.TemporaryFile(prefix="tidytape-")  # noqa: SIM115  # `close` closes it
+        for block in unpacked_blocks(self.path, self._raw):
+            if isinstance(block, str):
+                self.broken = block
+            else:
+                plain.write(block)
+        plain.flush()
+        return plain
 
     def close(self) -> None:
         """Close the file."""
-        self.file.close()
+        self._raw.close()
+        if "file" in self.__dict__:
+            self.file.close()
 
     @property
     def position(self) -> int:
@@ -77,31 +107,37 @@ class Log:
 
     def first_lines(self, count: int) -> bytes:
         """Return the first ``count`` lines, which identify the log; no bytes until it has that many lines."""
-        if self.first.count(b"\n") < count:
-            head = self._between(0, _HEAD)
-            while head.count(b"\n") < count and len(head) < self.size():
-                if len(head) >= _LONGEST:
-                    raise IngestError(
-                        f"{self.path}: a line longer than {_LONGEST} bytes", path=str(self.path), line=1
-                    )
-                head = self._between(0, 4 * len(head))
-            lines = head.split(b"\n")
-            if len(lines) > count:
-                self.first = b"\n".join(lines[:count]) + b"\n"
-        return self.first if self.first.count(b"\n") >= count else b""
+        head = self.head
+        while head.count(b"\n") < count and len(head) < self.size():
+            if len(head) >= _LONGEST:
+                raise IngestError(
+                    f"{self.path}: a line longer than {_LONGEST} bytes", path=str(self.path), line=1
+                )
+            head = self._between(0, max(4 * len(head), _HEAD))
+        lines = head.split(b"\n")
+        return b"\n".join(lines[:count]) + b"\n" if len(lines) > count else b""
 
     def is_same(self) -> bool:
-        """Return whether the file still begins with the lines that were read, and is no shorter."""
-        facts = os.fstat(self.file.fileno())
-        size_and_time = facts.st_size, facts.st_mtime_ns
-        if size_and_time == self._size_and_time:
-            return True
-        self._size_and_time = size_and_time
-        return facts.st_size >= self.position and self.begins_with(self.first)
+        """Return whether the file still has the text that was read."""
+        facts = os.fstat(self._raw.fileno())
+        was_looked_at = facts.st_size == self.facts.st_size and facts.st_mtime_ns == self.facts.st_mtime_ns
+        return was_looked_at or self.was_read_to(self.position, self.mark(len(self._waiting)))
 
-    def begins_with(self, lines: bytes) -> bool:
-        """Return whether the log begins with some lines."""
-        return self._between(0, len(lines)) == lines
+    def mark(self, size: int = 0) -> int:
+        """Return a number that stands for the text before the end of the first ``size`` waiting bytes."""
+        return _mark(self._text_until_waiting(size))
+
+    def was_read_to(self, end: int, mark: int) -> bool:
+        """Return whether the text up to ``end`` is the text of a mark; a mark of 0 stands for any text."""
+        return end <= self.size() + 1 and mark in {0, _mark(self._text_until(end))}
+
+    def holds(self, other: Log) -> bool:
+        """Return whether the log begins with all the text of another one, by its first and last 4 KiB."""
+        size = other.size()
+        return self.size() >= size and all(
+            self._between(start, end) == other._between(start, end)
+            for start, end in ((0, min(size, _MARKED)), (max(size - _MARKED, 0), size))
+        )
 
     @property
     def is_done(self) -> bool:
@@ -115,7 +151,15 @@ class Log:
             start += len(part)
         return b"".join(parts)
 
-    def head(self, end: int) -> bytes:
+    def _text_until(self, end: int) -> bytes:
+        text = self._between(max(end - _MARKED, 0), end)
+        # The last line may have got the newline that it lacked, see `end_line`.
+        return text + b"\n" if end == self.size() + 1 else text
+
+    def _text_until_waiting(self, size: int) -> bytes:
+        return (self._before + self._waiting[max(size - _MARKED, 0) : size])[-_MARKED:]
+
+    def start(self, end: int) -> bytes:
         """Return complete lines from the beginning of the log, at most up to ``end``."""
         return _whole_lines(self._between(0, min(end, _HEAD)))
 
@@ -128,23 +172,15 @@ class Log:
 
     def seek(self, offset: int) -> None:
         """Go to the beginning of a line; the text before it is read to count its lines."""
-        start = 0
-        while start < offset:
-            block = self._between(start, min(start + _AT_ONCE, offset))
-            if not block and self.is_ended and start == offset - 1:
-                self.line += 1  # its last line had no newline
-                break
-            if not block:
-                raise IngestError(
-                    f"{self.path}: {start} bytes long, and {offset} of them were read before: it was cut",
-                    path=str(self.path),
-                )
-            self.line += block.count(b"\n")
-            start += len(block)
+        self._waiting.clear()
+        starts = range(0, offset, _AT_ONCE)
+        lines = sum(self._between(at, min(at + _AT_ONCE, offset)).count(b"\n") for at in starts)
+        self.line = lines + (offset > self.size())  # a last line without a newline
+        self._before = self._text_until(offset)
         self.offset = offset
 
-    def read(self) -> None:
-        """Read the text that was appended, as much of it as may wait."""
+    def read(self) -> bool:
+        """Read the text that was appended, as much of it as may wait; return whether there was some."""
         room = _AT_ONCE - len(self._waiting)
         if room <= 0 and b"\n" not in self._waiting:
             room = _AT_ONCE  # one long line
@@ -154,8 +190,11 @@ class Log:
                 path=str(self.path),
                 line=self.line + 1,
             )
-        if room > 0:
-            self._waiting += self._between(self.position, self.position + room)
+        text = self._between(self.position, self.position + room)
+        self._waiting += text
+        if text and len(self.head) < _HEAD:
+            self.head = self._between(0, _HEAD)
+        return bool(text)
 
     def lines(self, end: int | None = None) -> bytes:
         """Return the complete lines that wait, up to ``end`` if it is given."""
@@ -172,120 +211,34 @@ class Log:
         """Whether the limit of waiting text is reached, so that the file may have more."""
         return len(self._waiting) >= _AT_ONCE
 
-    @property
-    def rest(self) -> bytes:
-        """The waiting text after the last newline."""
-        return bytes(self._waiting[self._waiting.rfind(b"\n") + 1 :])
-
     def end_line(self) -> None:
         """Add the newline that the last line of a log that ended lacks."""
-        if self.rest:
+        if self._waiting and not self._waiting.endswith(b"\n"):
             self._waiting += b"\n"
 
     def take(self, size: int) -> None:
         """Remove ``size`` bytes from the waiting text: they are in the lake."""
+        self._before = self._text_until_waiting(size)
         self.line += self._waiting[:size].count(b"\n")
         self.offset += size
         del self._waiting[:size]
 
-    def leave_to(self, file: BinaryIO) -> None:
+    def leave_to(self, copy: Log) -> None:
         """Read on from a copy of the log, at the same position."""
-        self.file.close()
-        self.file = file
+        self.close()
+        self._raw, self.file, self.facts = copy._raw, copy.file, copy.facts
+
+
+def opened(path: Path) -> Log:
+    """Open a log; IngestError if it is no regular file, such as a pipe, OSError if it cannot be opened."""
+    if path.exists() and not path.is_file():
+        raise IngestError(f"{path}: not a regular file", path=str(path))
+    return Log(path, path.open("rb"))
+
+
+def _mark(text: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1  # a note of Delta Lake is an int64
 
 
 def _whole_lines(data: bytes | bytearray) -> bytes:
     return bytes(data[: data.rfind(b"\n") + 1])
-
-
-class Tail:
-    """The logs that a path leads to, one after another.
-
-    Parameters
-    ----------
-    path : Path
-        Where the log is, or will be.
-
-    Attributes
-    ----------
-    logs : deque of Log
-        Logs that were not read to their end, the oldest first.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.logs: deque[Log] = deque()
-
-    def look(self) -> None:
-        """Read the text that was appended, and look whether another log is at the path."""
-        newest = self.logs[-1] if self.logs else None
-        if newest is None or self._is_replaced(newest):
-            self._open()
-        elif not newest.is_same():
-            self._cut(newest)
-        if not self.logs:
-            return
-        current = self.logs[0]
-        before = current.position
-        current.read()
-        # After the log was renamed, its writer may go on writing to it for a while before it writes to the new log.
-        if len(self.logs) > 1 and current.position == before and not current.is_full:
-            current.is_ended = current.is_ended or self.logs[1].size() > 0
-
-    def next(self) -> None:
-        """Go on with the log that replaced the current one."""
-        self.logs.popleft().close()
-
-    def older(self) -> Iterator[Log]:
-        """Yield the files beside the path whose name begins with the path's name, the oldest first."""
-        paths_by_time = []
-        for path in self.path.parent.glob(f"{_escaped(self.path.name)}*"):
-            try:
-                if path != self.path and path.is_file() and not is_packed(path):
-                    paths_by_time.append((path.stat().st_mtime_ns, path))
-            except OSError:  # it was renamed meanwhile
-                continue
-        for _, path in sorted(paths_by_time):
-            yield Log(path, path.open("rb"))
-
-    def close(self) -> None:
-        """Close all files."""
-        while self.logs:
-            self.next()
-
-    def _open(self) -> None:
-        try:
-            file = self.path.open("rb")
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise IngestError(f"{self.path}: {error.strerror}", path=str(self.path)) from error
-        if is_packed(self.path):
-            file.close()
-            raise IngestError(
-                f"{self.path}: a packed file does not grow; ingest or replay it", path=str(self.path)
-            )
-        self.logs.append(Log(self.path, file))
-
-    def _is_replaced(self, log: Log) -> bool:
-        try:
-            there = self.path.stat()
-        except FileNotFoundError:
-            return False  # the log was renamed, and the new one is not there yet
-        here = os.fstat(log.file.fileno())
-        return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
-
-    def _cut(self, log: Log) -> None:
-        """Read the rest of a truncated log from its copy, if one matches, and then the file from its beginning."""
-        rest: BinaryIO = Path(os.devnull).open("rb")  # noqa: SIM115  # the log closes it
-        for copy in self.older():
-            if log.first and copy.begins_with(log.first) and copy.size() >= log.position:
-                rest, copy.file = copy.file, rest
-            copy.close()
-        log.leave_to(rest)
-        log.is_ended = True
-        self._open()
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{character}]" if character in "*?[" else character for character in name)

@@ -7,7 +7,6 @@ pictures have the same numbers, titles, units and colours, which only the static
 
 from __future__ import annotations
 
-import html
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import FixedFormatter, FixedLocator
 from numpy.typing import NDArray
 
+from tidytape.errors import html_text
 from tidytape.plot import _style as style
 from tidytape.plot.interactive._plotly import graph_objects
 from tidytape.plot.interactive._times import Clock
@@ -203,11 +203,11 @@ class Canvas:
         """Return the name of an artist; empty if it has none."""
         name = self.entries[artist].name
         name = str(artist.get_label()) if name is None else name
-        return "" if name.startswith("_") else html.escape(name, quote=False)
+        return "" if name.startswith("_") else html_text(name)
 
     def hover_name_of(self, artist: Artist) -> str:
         """Return the name of an artist on hovering; empty if it has none."""
-        return html.escape(self.entries[artist].hover_name, quote=False) or self.name_of(artist)
+        return html_text(self.entries[artist].hover_name) or self.name_of(artist)
 
     def is_listed(self, artist: Artist) -> bool:
         """Return whether the legend lists an artist: if the static legend lists it, or its entry gives it a name."""
@@ -282,7 +282,7 @@ class Canvas:
             {
                 "xref": f"{x} domain",
                 "yref": f"{y} domain",
-                "text": html.escape(text, quote=False),
+                "text": html_text(text),
                 "showarrow": False,
                 "font": {"size": size},
                 **place,
@@ -302,7 +302,7 @@ class Canvas:
             "font": {"family": _FONT, "size": 12, "color": around.ink},
             "margin": {"l": 70, "r": 24, "t": 52 + 17 * len(lines), "b": 56},
             "title": {
-                "text": html.escape(subject, quote=False),
+                "text": html_text(subject),
                 "font": {"size": 15, "weight": 600},
                 "x": 0.01,
                 "xanchor": "left",
@@ -310,7 +310,7 @@ class Canvas:
                 "yanchor": "top",
                 "pad": {"t": 14},
                 "subtitle": {
-                    "text": "<br>".join(html.escape(line, quote=False) for line in lines),
+                    "text": "<br>".join(html_text(line) for line in lines),
                     "font": {"size": 12},
                 },
             },
@@ -333,7 +333,7 @@ class Canvas:
                 "yref": "container",
                 "yanchor": "bottom",
                 "title": {
-                    "text": html.escape(legend_title, quote=False).replace("\n", "<br>"),
+                    "text": html_text(legend_title).replace("\n", "<br>"),
                     "side": "top",
                 },
             },
@@ -377,7 +377,7 @@ class Canvas:
         if is_time(axis):
             label = re.sub(r"\[[^\]]*\]", lambda _: f"[{self.clock.name}]", label, count=1)
         layout: dict[str, Any] = {
-            "title": {"text": html.escape(label, quote=False), "standoff": 8},
+            "title": {"text": html_text(label), "standoff": 8},
             "showgrid": bool(gridlines and gridlines[0].get_visible()),
         }
         if is_time(axis):
@@ -402,7 +402,7 @@ class Canvas:
         elif isinstance(locator, FixedLocator):
             layout |= {"tickmode": "array", "tickvals": [float(tick) for tick in axis.get_majorticklocs()]}
             if isinstance(formatter, FixedFormatter):
-                layout["ticktext"] = [html.escape(text).replace("\n", "<br>") for text in formatter.seq]
+                layout["ticktext"] = [html_text(text).replace("\n", "<br>") for text in formatter.seq]
         elif isinstance(formatter, style.Grouped):
             layout["tickformat"] = ",.10~r"  # prices in full, without a power of ten
         return layout

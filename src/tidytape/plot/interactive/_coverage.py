@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from matplotlib.collections import PolyCollection
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
+from tidytape.errors import html_text
 from tidytape.plot import _completeness, _coverage
 from tidytape.plot import _style as style
 from tidytape.plot.interactive._artists import figure_of
@@ -51,7 +51,7 @@ def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool 
     ):
         if spans is not None:
             row, start, end = _spans(spans)
-            texts = ["<br>".join([*map(html.escape, drawn.rows[index]), drawn.notes[index]]) for index in row]
+            texts = ["<br>".join([*map(html_text, drawn.rows[index]), drawn.notes[index]]) for index in row]
             _add_spans(
                 canvas, drawn.ax, line_by_row[row], start, end, name=name, shade=shade, texts=texts, edge=edge
             )
@@ -59,7 +59,7 @@ def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool 
     canvas.layout["annotations"] += [
         {
             "x": 0, "xref": "x domain", "xanchor": "left", "y": line, "yref": "y", "yshift": -3,
-            "text": f"<b>{html.escape(market)}</b>", "showarrow": False,
+            "text": f"<b>{html_text(market)}</b>", "showarrow": False,
         }
         for line, market in market_by_line.items()
     ]  # fmt: skip
@@ -104,7 +104,7 @@ def completeness(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: b
         canvas.done.add(drawn.spans)
     pairs = zip(drawn.rows, drawn.notes or [""] * len(drawn.rows), strict=True)
     labels = [
-        ", ".join(filter(None, (html.escape(name).replace(" ", "<br>", 1), note))) for name, note in pairs
+        ", ".join(filter(None, (html_text(name).replace(" ", "<br>", 1), note))) for name, note in pairs
     ]
     return _figure_of(canvas, np.arange(len(labels)), labels, len(labels) * 1.4)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrame
 
+from tidytape.errors import html_text
 from tidytape.plot import _cross as static
 from tidytape.plot import _style as style
 from tidytape.plot.interactive._artists import add, figure_of
@@ -63,7 +63,7 @@ def market_share(
             x=canvas.positions(drawn.ax, drawn.times[rows]),
             y=high[rows] * 100,
             customdata=(high - low)[rows] * 100,
-            hovertemplate=f"{canvas.value_text(drawn.ax, 'y', 'customdata')}<extra>{html.escape(label)}</extra>",
+            hovertemplate=f"{canvas.value_text(drawn.ax, 'y', 'customdata')}<extra>{html_text(label)}</extra>",
             name=canvas.name_of(area),
             **({} if points > MOST_POINTS else {"showlegend": False}),
         )

@@ -11,6 +11,7 @@ from tidytape import aggregate
 from tidytape.catalogue import (
     Interval,
 )
+from tidytape.frames._joined import IDLE, with_fills
 from tidytape.frames._table import planned
 from tidytape.lake import LakeReader
 from tidytape.service.answer._scan import MARKET, Market, MarketScan, in_usd
@@ -145,7 +146,7 @@ def resampled(scan: MarketScan, points: pl.LazyFrame, name: str) -> pl.LazyFrame
 
 def recorded_candles(scan: MarketScan) -> pl.LazyFrame:
     """Return candles of the query's interval, made of recorded candles; overlaps are resolved as by `tiled`."""
-    return resampled(scan, _tiles(scan, scan.start, scan.end).drop("interval", "is_quiet"), _CANDLES)
+    return resampled(scan, _tiles(scan, scan.start, scan.end).drop("interval"), _CANDLES)
 
 
 def _candles_of_both(scan: MarketScan) -> pl.LazyFrame:
@@ -160,7 +161,7 @@ def _candles_of_both(scan: MarketScan) -> pl.LazyFrame:
     wide_scan = replace(scan, before=scan.before + step)
     minute_rows = candle_minutes(wide_scan, end=scan.end + step).with_columns(interval=pl.lit(MINUTE))
     tiles = _tiles(scan, wide_scan.start, scan.end + step)
-    holes = covered(tiles.filter(~pl.col("is_quiet")), by=minute_rows).filter(pl.col("covered") == 0)
+    holes = covered(tiles.filter(pl.col(IDLE) == 0), by=minute_rows).filter(pl.col("covered") == 0)
     candle_start, candle_end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
     bucket_columns = [*MARKET, "bucket"]
     buckets_with_holes = pl.concat(
@@ -186,7 +187,10 @@ def _candles_of_both(scan: MarketScan) -> pl.LazyFrame:
     columns = [*MARKET, "timestamp", "open", "high", "low", "close", "volume"]
     unknown_times = [pl.lit(None, pl.Int64).alias(f"{end}_timestamp") for end in ("first", "last")]
     parts_of_candles = pl.concat(
-        [tiles.select(*columns, *unknown_times), uncovered_minutes.select(*columns, *unknown_times)]
+        [
+            tiles.select(*columns, IDLE, *unknown_times),
+            uncovered_minutes.select(*columns, pl.lit(0, pl.Int32).alias(IDLE), *unknown_times),
+        ]
     )
     parts = [
         _of_interval(scan, minutes_of_trades, by_side=False),
@@ -201,10 +205,31 @@ def _bucket(scan: MarketScan, time: pl.Expr) -> pl.Expr:
 
 
 def _recorded(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
-    """Return the recorded candles that start in a span, with ``is_quiet``: whether nothing was traded in them."""
-    return scan.lake.scan(
-        "candles", exchange=scan.market.exchange, raw_symbol=scan.symbols, start=start, end=end
-    ).with_columns(is_quiet=pl.coalesce("volume", "quote_volume").eq(0).fill_null(value=False))
+    """Return the recorded candles that start in a span, with `IDLE`: 1 where a candle only fills a gap."""
+    # Read the longest candle before them too, so that the close before does not depend on where the span starts.
+    candles = scan.lake.scan(
+        "candles",
+        exchange=scan.market.exchange,
+        raw_symbol=scan.symbols,
+        start=start - LONGEST_CANDLE,
+        end=end,
+    )
+    return _with_fills(candles, cut=scan.extent("trades") is not None).filter(start <= _START)
+
+
+def _with_fills(candles: pl.LazyFrame, *, cut: bool) -> pl.LazyFrame:
+    """Add `IDLE` to recorded candles; ``cut`` says whether a trade may have set the close before the first one."""
+    marked_candles = planned(
+        with_fills,
+        candles.with_columns(
+            volume=pl.coalesce("volume", "quote_volume"),
+            first_timestamp=pl.lit(None, pl.Int64),
+            coins=pl.col("volume"),
+        ),
+        [*MARKET, "interval"],
+        cut=cut,
+    )
+    return marked_candles.with_columns(volume=pl.col("coins")).drop("coins", "first_timestamp")
 
 
 def has_tiles(scan: MarketScan) -> bool:
@@ -250,7 +275,7 @@ def candles_without_points(scan: MarketScan) -> pl.DataFrame:
     recorded_rows = _recorded(scan, scan.start - LONGEST_CANDLE, scan.end).filter(candle_end > scan.start)
     fits = scan.interval.seconds * SECOND % pl.col("interval") == 0
     candidates = (
-        with_starts_inside(recorded_rows.filter(~fits, ~pl.col("is_quiet")), by=recorded_rows.filter(fits))
+        with_starts_inside(recorded_rows.filter(~fits, pl.col(IDLE) == 0), by=recorded_rows.filter(fits))
         .filter(~pl.col("has_start_inside"))
         .select(*MARKET, "timestamp", "interval")
     )
@@ -363,19 +388,19 @@ def _last_recorded(
 ) -> pl.DataFrame | None:
     """Return the last recorded candle that ended by ``before``; None if the trade at ``after`` is newer.
 
-    A candle between the market's first and last trade is newer than the trade if it starts after the trade and is not
-    quiet; any other candle is newer if it ends after the trade.
+    A candle between the market's first and last trade is newer than the trade if it starts after the trade and does not
+    only fill a gap; any other candle is newer if it ends after the trade.
     """
     start, end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
     since = None if after is None else after - LONGEST_CANDLE
     names = {"exchange": market.exchange, "raw_symbol": market.raw_symbol}
     ended_candles = lake.scan("candles", **names, start=since, end=before).filter(end <= before)
     if after is not None:
+        ended_candles = _with_fills(ended_candles, cut=True)
         first, last = lake.extent("trades", *names.values())
         is_inside_trades = (start >= first) & (end - 1 <= last)
-        is_traded = pl.coalesce("volume", "quote_volume").ne_missing(0.0)
         ended_candles = ended_candles.filter(
-            pl.when(is_inside_trades).then((start > after) & is_traded).otherwise(end - 1 > after)
+            pl.when(is_inside_trades).then((start > after) & (pl.col(IDLE) == 0)).otherwise(end - 1 > after)
         )
     newest = ended_candles.with_columns(last_timestamp=end - 1).bottom_k(1, by=-pl.col("last_timestamp"))
     candle = newest.select("exchange", "raw_symbol", "timestamp", "close", "last_timestamp").collect()

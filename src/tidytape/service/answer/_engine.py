@@ -26,7 +26,7 @@ from tidytape.schema import data_type, schema_of
 from tidytape.service.answer import _hot as hot
 from tidytape.service.answer._candles import last_closes
 from tidytape.service.answer._metadata import description, descriptions, with_descriptors
-from tidytape.service.answer._notes import able_intervals, absent, note_of_reach, notes_of
+from tidytape.service.answer._notes import able_intervals, note_of_reach, notes_of, notes_of_query
 from tidytape.service.answer._plans import PLANS, reads, require_touched, tpo_of_members
 from tidytape.service.answer._scan import MARKET, UNHURRIED, Limits, Market, MarketsByType, MarketScan
 from tidytape.service.answer._selection import grouped, selected
@@ -151,8 +151,13 @@ class Engine:
         order = schema.key_of(grouped=query.group_by is not None)
         if any(levels.book_side for levels in definition.levels):
             return _closest_first(frame, order, query)
-        newest_first = query.sort_direction is SortDirection.DESC
-        return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
+        frame = frame.sort(order, maintain_order=True)
+        if query.sort_direction is not SortDirection.DESC:
+            return frame
+        # Points of one time, such as trades, are reversed too; the levels of a point keep their order.
+        columns = order if definition.levels else order[: order.index("timestamp") + 1]
+        descending = [name == "timestamp" for name in columns]
+        return frame.reverse().sort(columns, descending=descending, maintain_order=True)
 
     def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
         """Return the answer as JSON and its number of rows, if it is of one market whose points can be kept in memory.
@@ -171,7 +176,7 @@ class Engine:
             ({**market.names(scan.interval), **descriptors, "side": text.side}, text.parts) for text in texts
         ]
         first, last = max(text.first for text in texts), min(text.last for text in texts)
-        notes = [*absent(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
+        notes = [*notes_of_query(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
         return encode_series(name, series, notes), sum(text.rows for text in texts)
 
     def notes(
@@ -258,7 +263,10 @@ class Engine:
     def _weights(
         self, name: str, query: PointsQuery, scans: list[MarketScan], points: pl.DataFrame
     ) -> pl.DataFrame:
-        """Return the weight of each member at each time of the points: its last report, unless that is too old."""
+        """Return the weight of each member at each time of the points: its last report, unless that is too old.
+
+        The weight is null if the report is; a member without a report has no row.
+        """
         look_back = reads(name, query)[name].before
         reports = self._points(name, [replace(scan, before=look_back) for scan in scans])
         members = pl.DataFrame(
@@ -272,13 +280,14 @@ class Engine:
             .join(members, how="cross")
             .sort("timestamp")
             .join_asof(
-                reports.select(*MARKET, "timestamp", "close").sort("timestamp"),
+                reports.select(*MARKET, "timestamp", "close", is_report=pl.lit(value=True)).sort("timestamp"),
                 on="timestamp",
                 by=MARKET,
                 strategy="backward",
                 tolerance=look_back,
                 check_sortedness=False,  # sorted by time above; polars does not see that per group
             )
+            .filter("is_report")
             .select(*MARKET, "coin", "timestamp", "close")
         )
 

@@ -64,7 +64,11 @@ class Estimate:
     @property
     def is_heavy(self) -> bool:
         """Whether the request may not take the last worker and runs at low priority."""
-        return self.rows > _LIGHT_ROWS or self.made > _LIGHT_MADE
+        return self.is_heavier_than(0, 0)
+
+    def is_heavier_than(self, rows: int, levels: int) -> bool:
+        """Return whether the request is heavy, and reads or makes more than these numbers."""
+        return self.rows > max(_LIGHT_ROWS, rows) or self.made > max(_LIGHT_MADE, levels)
 
     @property
     def is_small(self) -> bool:

@@ -310,7 +310,7 @@ LARGEST_PAGE = 1_000
 _REGISTERED = (None, MarketSortField.MARKETCAP, MarketSortField.AVAILABLE_SINCE)
 """Sort fields that are in the registry, so that they need no statistics."""
 
-_ORDER = ["exchange", "raw_symbol", "tenor"]
+_ORDER = ["exchange", "raw_symbol", "coin", "tenor"]
 _SEARCHED = ("raw_symbol", "normalized_symbol", "coin", "coin_name", "quote_coin_name", "full_name")
 
 
@@ -330,6 +330,7 @@ def markets_page(holdings: Inventory, query: MarketsQuery, statistics: MarketSta
     bytes
         JSON with ``symbols`` and ``nextOffset``, which is the offset plus the number of results. A market that is an
         outcome of a prediction market names it in ``predictionMarkets``; an option summary is one market per tenor.
+        If ``type`` names a data type of option chains, a chain is a market with an empty symbol.
 
     Raises
     ------
@@ -386,9 +387,15 @@ def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.Da
 
 
 def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
-    markets = pl.concat([holdings.lake.markets(), holdings.option_summaries()], how="diagonal").unique(
-        _ORDER, keep="first"
-    )
+    markets_of_types = holdings.all().filter(pl.col("type").is_in(query.type))
+    # The chain of a coin has a data type without symbols, and no entry in the registry; its symbol is empty.
+    is_chain = pl.col("exchange").is_not_null() & pl.col("raw_symbol").is_null()
+    chains = markets_of_types.filter(is_chain).with_columns(available_since="first", raw_symbol=pl.lit(""))
+    markets_of_types = pl.concat([markets_of_types, chains], how="diagonal")
+    markets = pl.concat(
+        [holdings.lake.markets(), holdings.option_summaries(), chains.drop("type", "first", "last")],
+        how="diagonal",
+    ).unique(_ORDER, keep="first")
     marketcaps = holdings.marketcaps().rename({"marketcap": "reported"})
     markets = (
         markets.join(marketcaps, on="coin", how="left", maintain_order="left")
@@ -398,7 +405,6 @@ def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
     )
     markets = filtered(markets, query, ("exchange", "coin", "category"))
     if query.type:
-        markets_of_types = holdings.all().filter(pl.col("type").is_in(query.type))
         markets = markets.join(markets_of_types, on=MARKET, how="semi", maintain_order="left")
     if query.symbol_filter:
         text = query.symbol_filter.lower()

@@ -13,6 +13,7 @@ from tidytape.schema import data_type, schema_of
 from tidytape.service.answer._candles import has_tiles
 from tidytape.service.answer._plans import PLANS, reads
 from tidytape.service.answer._scan import MarketScan, in_usd, quote_markets
+from tidytape.times import DAY
 from tidytape.wire._tidy import DATA_UNTIL, with_finality, with_series
 
 
@@ -32,7 +33,8 @@ def descriptions(name: str, scans: Iterable[MarketScan]) -> pl.DataFrame:
         ``exchange``, ``raw_symbol``, ``coin``, the descriptors of the type without ``is_final``, and ``data_until``
         [UTC]: the oldest of the newest events in the tables that the points are made of. It is the epoch if one of
         these tables has no event of the market, because events may still be ingested; it is null for a market of a
-        category that never has such data.
+        category that never has such data. If the recording of the market is over, it is 31 days after its last event,
+        so that every interval and session with events has ended.
     """
     dtypes = {"block_size": pl.Float64(), DATA_UNTIL: pl.Datetime("ns", "UTC")}
     schema = {column: dtypes.get(column, pl.String()) for column in _columns(name)}
@@ -47,7 +49,7 @@ def description(name: str, scan: MarketScan) -> dict[str, Any]:
         "coin": scan.market.coin,
         "amount_unit": AmountUnit.USD if in_usd(scan.query) else AmountUnit.COIN,
         "block_size": None if scan.market.block_size is None else float(scan.market.block_size),
-        DATA_UNTIL: _known_until(name, scan),
+        DATA_UNTIL: known_until(name, scan, counts_closed=True),
     }
     return {column: descriptors[column] for column in _columns(name)}
 
@@ -94,9 +96,20 @@ def with_descriptors(
     return with_finality(frame, data_type)
 
 
-def _known_until(name: str, scan: MarketScan) -> int | None:
-    """Return the oldest of the newest events in the tables that points are made of; None if no event is needed. [ns]"""
-    return min(_newest_events(name, scan), default=None)
+_LONGEST_SESSION = 31 * DAY
+
+
+def known_until(name: str, scan: MarketScan, *, counts_closed: bool = False) -> int | None:
+    """Return the oldest of the newest events in the tables that points are made of; None if no event is needed. [ns]
+
+    With ``counts_closed`` a recording that is over is known longer than any interval or session.
+    """
+    newest_events = list(_newest_events(name, scan))
+    if counts_closed and data_type(name).selection is not Selection.TOKEN:
+        ends = [scan.lake.closed_at(*partition) or 0 for partition in scan.market.partitions]
+        if all(ends) and max(newest_events, default=0) <= max(ends):
+            return max(ends) + _LONGEST_SESSION
+    return min(newest_events, default=None)
 
 
 def _newest_events(name: str, scan: MarketScan) -> Iterator[int]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
 from tidytape.catalogue import DataType, Interval, NoteCode, Selection, Tenor
-from tidytape.lake import LakeReader
+from tidytape.lake import TABLES, LakeReader
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type as data_type_of
 from tidytape.service.answer._candles import lengths_without_points
@@ -56,10 +57,10 @@ def notes_of(
     list of Note
         A market without points has a note that says why. A market with points has a note if its type is dense and the
         points do not reach both ends of the window. So has a member of a group that adds nothing, and an exchange of
-        the query without a selected market.
+        the query without a selected market, and so have parameters that the type has no use for.
     """
     data_type = data_type_of(name)
-    notes = absent(query, name, markets)
+    notes = notes_of_query(query, name, markets)
     if len(markets) == 1 and frame.height and not data_type.dense:
         return notes
     columns = ["coin"] if query.group_by or data_type.selection is Selection.TOKEN else _MARKET
@@ -88,6 +89,32 @@ def notes_of(
     return notes
 
 
+_USED: Mapping[str, Callable[[DataType], bool]] = MappingProxyType(
+    {
+        "max_depth": lambda data_type: data_type.included_depth is not None,
+        "funding_interval": lambda data_type: data_type.funding_interval,
+    }
+)
+"""The parameters that a data type may have no use for, and whether it has."""
+
+
+def notes_of_query(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Note]:
+    """Return the notes that need no points: parameters without use, sums over exchanges, and absent markets."""
+    is_used = {field: is_used(data_type_of(name)) for field, is_used in _USED.items()}
+    ignored = tuple(
+        PointsQuery.WIRE[field]
+        for field, used in is_used.items()
+        if not used and getattr(query, field) is not None
+    )
+    notes = [Note(NoteCode.IGNORED, name, parameters=ignored)] if ignored else []
+    notes += [
+        Note(NoteCode.SUMMED, name, coin=market.coin, exchanges=market.exchanges)
+        for market in markets
+        if len(market.exchanges) > 1
+    ]
+    return notes + absent(query, name, markets)
+
+
 def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Note]:
     """Return a note for each exchange of a query that has none of the symbols or coins that another exchange has.
 
@@ -100,7 +127,11 @@ def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Not
     >>> note.code, note.exchange, note.coin
     (<NoteCode.NO_DATA: 'NO_DATA'>, 'Y', 'SOL')
     """
-    if data_type_of(name).selection is not Selection.MARKET or query.category or query.event:
+    if (
+        data_type_of(name).selection not in {Selection.MARKET, Selection.OPTION_SUMMARY}
+        or query.category
+        or query.event
+    ):
         return []
     symbol = ", ".join(query.raw_symbol or query.normalized_symbol) or None
     coin = ", ".join(query.coin) or None
@@ -183,7 +214,11 @@ def _lacking(
     """Return why a market has no points, or adds none to its group; None if the points are complete."""
     events = _events(data_type, scan)
     if events is None:
-        types = tuple(name for name, tables in TABLES_OF_MARKETS.items() if scan.extent(*tables))
+        types = tuple(
+            name
+            for name, plan in PLANS.items()
+            if TABLES[plan.tables[0]].partitions and scan.extent(*plan.tables)
+        )
         return _note(NoteCode.NO_DATA, data_type, scan, types=types)
     if scan.start > now or scan.query.around is not None:
         return _note(NoteCode.NOT_BEGUN, data_type, scan)

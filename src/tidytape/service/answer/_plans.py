@@ -278,11 +278,12 @@ def _token_supply(scan: MarketScan) -> pl.LazyFrame:
 
 
 def _liquidation_heatmap(scan: MarketScan) -> pl.LazyFrame:
-    events = scan.lake.scan("liquidations", exchange=scan.market.exchange, start=scan.start, end=scan.end)
-    members = pl.LazyFrame(
-        {"raw_symbol": [symbol for _, symbol in scan.market.partitions]}, schema={"raw_symbol": pl.String}
+    events = scan.lake.scan("liquidations", exchange=scan.market.exchanges, start=scan.start, end=scan.end)
+    members = pl.LazyFrame(scan.market.partitions, schema=dict.fromkeys(MARKET, pl.String), orient="row")
+    # Without an exchange, the points are sums over several.
+    events = events.join(members, on=MARKET).with_columns(
+        coin=pl.lit(scan.market.coin), exchange=pl.lit(scan.market.exchange or None, pl.String)
     )
-    events = events.join(members, on="raw_symbol").with_columns(coin=pl.lit(scan.market.coin))
     if in_usd(scan.query):
         if scan.needs_rates:
             events = scan.in_usd(events)

@@ -110,6 +110,11 @@ class Market:
         """The partitions of the lake's tables that hold the events."""
         return self.own_partitions or ((self.exchange, self.raw_symbol),)
 
+    @property
+    def exchanges(self) -> tuple[str, ...]:
+        """The exchanges of its partitions; none for a token."""
+        return tuple(sorted({names[0] for names in self.partitions if names}))
+
     def names(self, interval: Interval) -> dict[str, str | None]:
         """Return the names of the market's series by column, without exchange, symbol and side."""
         return {
@@ -354,5 +359,6 @@ def needs_rates(query: PointsQuery, market: Market) -> bool:
 
 
 def in_usd(query: PointsQuery) -> bool:
-    """Return whether a query converts amounts to USD: if it asks for USD, and always in a group."""
-    return query.quote is not None or query.group_by is not None
+    """Return whether a query converts amounts to USD: if it asks for USD of a type with amounts, and in a group."""
+    asks = query.quote is not None and any(data_type.usd for data_type in query.data_types)
+    return asks or query.group_by is not None

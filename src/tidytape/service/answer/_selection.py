@@ -17,10 +17,12 @@ from tidytape.lake._tables import TABLES
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.answer._plans import PLANS
-from tidytape.service.answer._scan import Market
+from tidytape.service.answer._scan import MARKET, Market
+
+_NAMES = ("exchange", "raw_symbol", "coin")
 
 HEATMAP_VENUE = "VENUEX"
-"""The exchange of the liquidation heatmap if a query names none."""
+"""The exchange of the liquidation heatmap if neither a query nor the lake names one, and the lake has it."""
 
 
 def summaries(name: str, coin: str) -> list[str]:
@@ -49,16 +51,22 @@ def selected(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
 
 def _markets(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     markets = lake.markets()
-    _require(query.exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
+    exchanges, chains = {*markets["exchange"]}, []
+    if not exchanges.issuperset(query.exchange):  # an exchange may have options alone
+        chains = [chain for chain in lake.markets_in("option_quotes") if chain[0] in query.exchange]
+    _require(query.exchange, {*exchanges, *(chain[0] for chain in chains)}, "exchange", "INVALID_EXCHANGE")
     markets = _among(markets, "exchange", query.exchange)
     for selector in ("raw_symbol", "normalized_symbol", "coin"):
         if names := getattr(query, selector):
-            _require(names, markets[selector], selector, "INVALID_SYMBOL", on=query.exchange)
+            chains = [chain for chain in chains if chain[1] in names and selector != "raw_symbol"]
+            names_there = [*markets[selector], *(coin for _, coin in chains)]
+            _require(names, names_there, selector, "INVALID_SYMBOL", on=query.exchange)
             markets = _among(markets, selector, names)
+    without_events = [_without_events((exchange, coin), [(exchange, coin)]) for exchange, coin in chains]
     if query.event:
-        markets = of_events(markets, lake.prediction_markets(), query.event)
+        markets, without_events = of_events(markets, lake.prediction_markets(), query.event), []
     if query.category:
-        markets = markets.filter(pl.col("category").is_in(query.category))
+        markets, without_events = markets.filter(pl.col("category").is_in(query.category)), []
     if markets.is_empty() and query.event:
         raise QueryError(
             "event",
@@ -66,14 +74,27 @@ def _markets(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
             expected="an event that one of the selected markets is of",
             code="INVALID_SYMBOL",
         )
-    if markets.is_empty():
+    if markets.is_empty() and not without_events:
         raise QueryError(
             "category",
             got=list(map(str, query.category)),
             expected="a class that one of the selected markets has",
             code="INVALID_SYMBOL",
         )
-    return [_market(row, query) for row in markets.sort("exchange", "raw_symbol").iter_rows(named=True)]
+    rows = markets.sort("exchange", "raw_symbol").iter_rows(named=True)
+    return _with_notes([_market(row, query) for row in rows], without_events, query)
+
+
+def _without_events(market: tuple[str, str], partitions: Sequence[tuple[str, str]]) -> Market:
+    """Return a coin of an exchange that has other types of data, in ``partitions``, so that a note says so."""
+    exchange, coin = market
+    # There is nothing to convert to USD, so the quote needs no rate.
+    return Market(exchange, "", coin, coin, None, None, quote_coin="USD", own_partitions=tuple(partitions))
+
+
+def _with_notes(markets: list[Market], without_events: list[Market], query: PointsQuery) -> list[Market]:
+    """Return markets, and those without events; a group has only members with events, if there are any."""
+    return markets if markets and query.group_by else [*markets, *without_events]
 
 
 def _among(markets: pl.DataFrame, column: str, names: Sequence[str]) -> pl.DataFrame:
@@ -101,13 +122,21 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
 def _options(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     """Return the option chains of coins on exchanges; for a summary, one market per symbol of the data type."""
     chains = lake.markets_in("option_quotes")
-    _require(
-        query.exchange, (exchange for exchange, _ in chains), "exchange", "INVALID_EXCHANGE", of="options"
-    )
+    exchanges = {exchange for exchange, _ in chains}
+    others: dict[tuple[str, str], list[tuple[str, str]]] = {}  # coins of exchanges without options
+    if not query.raw_symbol and not exchanges.issuperset(query.exchange):
+        markets_there = _among(lake.markets(), "exchange", query.exchange)
+        for exchange, symbol, coin in markets_there.select(_NAMES).drop_nulls().iter_rows():
+            if exchange not in exchanges:
+                others.setdefault((exchange, coin), []).append((exchange, symbol))
+    exchanges_there = {*exchanges, *(exchange for exchange, _ in others)}
+    _require(query.exchange, exchanges_there, "exchange", "INVALID_EXCHANGE", of="options")
     chains = [(exchange, coin) for exchange, coin in chains if exchange in query.exchange]
     for selector in ("coin", "normalized_symbol"):  # the normalized symbol of an option chain is its coin
         if coins := getattr(query, selector):
-            _require(coins, (coin for _, coin in chains), selector, "INVALID_SYMBOL", on=query.exchange)
+            others = {market: partitions for market, partitions in others.items() if market[1] in coins}
+            coins_there = (coin for _, coin in (*chains, *others))
+            _require(coins, coins_there, selector, "INVALID_SYMBOL", on=query.exchange)
             chains = [(exchange, coin) for exchange, coin in chains if coin in coins]
     markets = [
         Market(
@@ -122,9 +151,10 @@ def _options(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
         for exchange, coin in chains
         for symbol in summaries(name, coin)
     ]
-    symbols = query.raw_symbol
-    _require(symbols, (market.raw_symbol for market in markets), "raw_symbol", "INVALID_SYMBOL")
-    return [market for market in markets if not symbols or market.raw_symbol in symbols]
+    if symbols := query.raw_symbol:
+        _require(symbols, (market.raw_symbol for market in markets), "raw_symbol", "INVALID_SYMBOL")
+        return [market for market in markets if market.raw_symbol in symbols]
+    return _with_notes(markets, [_without_events(*other) for other in others.items()], query)
 
 
 def _tokens(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
@@ -143,22 +173,32 @@ def _tokens(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
 
 
 def _coins(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
-    """Return each coin on an exchange as one market, across the exchange's markets with the same quote."""
+    """Return each coin on an exchange as one market, across the exchange's markets with the same quote.
+
+    If neither the query nor the lake names an exchange, a coin is one market across all exchanges.
+    """
     exchanges = sorted({exchange for exchange, _ in lake.markets_in("liquidations")})
     _require(query.exchange, exchanges, "exchange", "INVALID_EXCHANGE", of="liquidations")
-    if not query.exchange and HEATMAP_VENUE not in exchanges and len(exchanges) != 1:
+    if not exchanges:
         raise QueryError(
-            "exchange",
-            got=None,
-            expected="an exchange; liquidations are known of " + (", ".join(exchanges) or "none"),
-            code="INVALID_EXCHANGE",
+            "exchange", got=None, expected="a lake with liquidations; it has none", code="INVALID_EXCHANGE"
         )
-    exchange = HEATMAP_VENUE if HEATMAP_VENUE in exchanges else exchanges[0]
-    markets = lake.markets().filter(pl.col("exchange").is_in(query.exchange or [exchange]))
-    _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL", on=query.exchange or [exchange])
+    named = lake.heatmap_exchange() or HEATMAP_VENUE
+    chosen = query.exchange or ([named] if named in exchanges else exchanges)
+    markets = lake.markets().filter(pl.col("exchange").is_in(chosen))
+    _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL", on=chosen)
     coins = []
     markets_of_coins = markets.filter(pl.col("coin").is_in(query.coin)).sort("exchange", "coin", "raw_symbol")
-    for (exchange, coin), members in markets_of_coins.group_by("exchange", "coin", maintain_order=True):
+    if not query.exchange and len(chosen) > 1:
+        # Prices in quotes that count as USD can be added up, as in groups.
+        currency = pl.when(pl.col("quote_coin").is_in(USD_QUOTES)).then(pl.lit("USD")).otherwise("quote_coin")
+        markets_of_coins = markets_of_coins.join(lake.extents("liquidations"), on=MARKET, how="semi")
+        markets_of_coins = markets_of_coins.with_columns(quote_coin=currency)
+        exchange_of_sum = pl.lit("")
+    else:
+        exchange_of_sum = pl.col("exchange")
+    groups = markets_of_coins.group_by(exchange_of_sum.alias("group"), "coin", maintain_order=True)
+    for (exchange, coin), members in groups:
         # Prices in different quotes cannot be mixed, so take the markets with the most frequent quote.
         quote = (
             members.group_by("quote_coin")

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidytape.budget import TIERS, Tier
-from tidytape.errors import BudgetError, QueryError, TidytapeError, shown
+from tidytape.errors import BudgetError, LakeError, QueryError, TidytapeError, shown
 from tidytape.lake import LakeReader
 from tidytape.service._accounts import Accounts, Keys
 from tidytape.service._answering import Points, RefusedError, refused
@@ -29,7 +29,10 @@ from tidytape.service.http._monitoring import Metrics, RequestLog, health
 from tidytape.service.http._openapi import document
 from tidytape.service.http._points import points
 from tidytape.service.page import page
-from tidytape.service.stream import Streams, Tokens, stream
+from tidytape.service.stream._http import stream
+from tidytape.service.stream._streams import Streams
+from tidytape.service.stream._tokens import Tokens
+from tidytape.service.work._bounds import Looks, Unsent
 from tidytape.service.work._computing import Computing, Threads
 from tidytape.times import SECOND
 
@@ -91,23 +94,29 @@ def create_app(
     buckets = buckets or MemoryBuckets(clock=clock)
 
     def is_valid(key: str) -> bool:
-        return any(known.id == key and not known.is_over(clock() / SECOND) for known in keys.all())
+        return keys.has(key, now=clock() / SECOND)
 
-    streams = Streams(engine, Tokens(token_secret), clock=clock, allowed=is_valid)
-    metrics = Metrics(keys, buckets, computing, streams)
+    tokens, unsent, looks = Tokens(token_secret), Unsent(), Looks(lake, threads)
+    streams = Streams(engine, tokens, looks, computing, unsent, clock=clock, allowed=is_valid)
+    metrics = Metrics(
+        lake=lake, keys=keys, buckets=buckets, computing=computing, streams=streams, unsent=unsent
+    )
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
-    answers, lists = Points(engine, threads, computing, clock=clock), Lists(lake, threads, clock=clock)
+    answers, lists = (
+        Points(engine, looks, computing, unsent, clock=clock),
+        Lists(lake, threads, clock=clock),
+    )
     rpc = None if grpc_address is None else _rpc()
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(buckets.close)
             if rpc is not None and grpc_address is not None:
                 calls = rpc.Calls(answers, lists, streams, accounts, metrics, key_header)
                 app.state.grpc_port = await stack.enter_async_context(rpc.serving(calls, grpc_address))
                 stack.callback(streams.close)  # first, for open streams would hold up the end
-            yield
+            yield {"metrics": metrics}  # where connections count
 
     app = Starlette(
         routes=[
@@ -124,6 +133,7 @@ def create_app(
         exception_handlers={
             QueryError: _refusal,
             BudgetError: _refusal,
+            LakeError: _refusal,
             RefusedError: _refusal,
             HTTPException: _no_such_route,
         },
@@ -146,7 +156,8 @@ def _rpc() -> ModuleType:
 
 async def _refusal(request: Request, error: Exception) -> Response:
     refusal = refused(error)
-    assert refusal is not None
+    if refusal is None:
+        raise error
     return error_response(
         refusal.code,
         refusal.message,

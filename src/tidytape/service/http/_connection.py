@@ -19,13 +19,21 @@ import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tidytape.errors import QueryError
-from tidytape.service._responses import error_response
+from tidytape.service._responses import HALF_CLOSED, error_response
 from tidytape.service.http._gate import LONGEST_TARGET
 
+if sys.platform == "linux":
+    import fcntl
+    import termios
+
 _log = logging.getLogger("tidytape.access")
+_service_log = logging.getLogger("tidytape.service")
+_PROCESSING = h11.InformationalResponse(status_code=102, headers=[], reason=b"Processing")
 _LONGEST_HEAD = LONGEST_TARGET + (1 << 15)  # bytes of request line and headers
 _PATIENCE = 30.0  # seconds for a request to arrive
 _LINGER = 2.0  # seconds for a caller to read the refusal
+_UNREAD = 30.0  # seconds for a caller to read something of what is sent
+_LOOKS = 1.0  # seconds between two looks at what a connection has not sent
 _TOO_LONG = 431
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 
@@ -37,15 +45,20 @@ class Connection(H11Protocol):
         super().__init__(*args, **kwargs)
         self._refused = False
         self._deadline: asyncio.TimerHandle | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._drained = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server has it
         """Start the deadline of the first request."""
         super().connection_made(transport)
         self._wait(_PATIENCE)
+        self._look((0, 0, 0), self.loop.time())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the deadline."""
+        """Cancel the deadlines."""
         self._wait(None)
+        if self._watch is not None:
+            self._watch.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -57,6 +70,42 @@ class Connection(H11Protocol):
             self._wait(None)
         elif self._deadline is None and not self.transport.is_closing():
             self._wait(_PATIENCE)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio has it
+        """Return whether the connection stays open: a caller that sends no more still reads what it asked for."""
+        if not self._is_answering():
+            return False
+        self.cycle.keep_alive = False
+        self.scope["state"][HALF_CLOSED] = True
+        return True
+
+    def resume_writing(self) -> None:
+        """Go on, for the buffer is almost empty again."""
+        self._drained += 1
+        super().resume_writing()
+
+    def _look(self, before: tuple[int, int, int], moved_at: float) -> None:
+        """Cut the connection if nothing was sent for long; learn whether a caller that sends no more is still there."""
+        size, now = self.transport.get_write_buffer_size(), self.loop.time()
+        state = self._drained, size, _in_kernel(self.transport) if size else 0
+        if state != before or not size:
+            moved_at = now
+        if now - moved_at >= _UNREAD:
+            scope: Any = self.scope  # None before the first request
+            facts = scope["state"].get("facts", {}) if scope else {}
+            _service_log.warning("request %s: its caller read nothing for %g s", facts.get("id"), _UNREAD)
+            if (metrics := self.app_state.get("metrics")) is not None:
+                metrics.cut.inc()
+            self.transport.abort()
+            return
+        if self._is_answering() and not self.cycle.response_started and self._is_half_closed():
+            # A connection that is closed altogether looks the same until something is sent to it.
+            self.transport.write(self.conn.send(_PROCESSING) or b"")
+        self._watch = self.loop.call_later(_LOOKS, self._look, state, moved_at)
+
+    def _is_half_closed(self) -> bool:
+        """Return whether the caller sends no more, and knows answers that come before the answer."""
+        return self.scope["http_version"] != "1.0" and bool(self.scope["state"].get(HALF_CLOSED))
 
     def send_400_response(self, msg: str) -> None:
         """Refuse bytes that are not HTTP, or a head that is too long; uvicorn calls this in its `except` block."""
@@ -109,6 +158,14 @@ class Connection(H11Protocol):
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.close)
 
 
+def _in_kernel(transport: asyncio.BaseTransport) -> int:
+    """Return how much of what was sent the caller has not received; 0 where the system does not say. [byte]"""
+    if sys.platform != "linux":
+        return 0
+    unreceived = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+    return int.from_bytes(unreceived, sys.byteorder)
+
+
 LISTENING: Mapping[str, Any] = MappingProxyType(
     {
         "http": Connection,
@@ -121,11 +178,18 @@ LISTENING: Mapping[str, Any] = MappingProxyType(
 """Arguments of ``uvicorn.run``."""
 
 
-def require_free(host: str, port: int, *, parameter: str = "port") -> None:
-    """Raise QueryError if the port is not free, before the service starts."""
+def require_free(host: str, port: int, *, parameter: str = "port") -> int:
+    """Return the port if it is free, and a free one for port 0; raise QueryError otherwise.
+
+    Examples
+    --------
+    >>> require_free("127.0.0.1", 0) > 0
+    True
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        socket.create_server(address[:2], family=family).close()
+        with socket.create_server(address[:2], family=family) as server:
+            return int(server.getsockname()[1])
     except OSError as error:
         expected = f"a port that is free on {host}"
         raise QueryError(

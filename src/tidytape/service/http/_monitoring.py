@@ -6,10 +6,12 @@ import logging
 import secrets
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import orjson
+import polars as pl
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -28,11 +30,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidytape.errors import LakeError
 from tidytape.lake import MARKETS, LakeReader
-from tidytape.lake.hygiene import require_readable, tables
+from tidytape.lake.hygiene import recorders, require_readable, tables
 from tidytape.service._accounts import Keys
 from tidytape.service._buckets import Buckets, UnreachableError
 from tidytape.service._responses import error_response, get
 from tidytape.service.stream._streams import Streams
+from tidytape.service.work._bounds import Unsent
 from tidytape.service.work._computing import Computing
 
 _log = logging.getLogger("tidytape.service")
@@ -43,6 +46,16 @@ _WORKERS_ENDED = "Workers that ended before their answer was there."
 _STREAM_LAG = "How long the oldest batch waits that a reader of a stream has not taken."
 _CONFLATED = "Rows of streams that slow readers got as one difference."
 _CUT = "Streams that were ended because their reader was too slow."
+_OF_RECORDERS = {
+    "beat": ("beat_seconds", "When the follower of a log last said that it lives, since the epoch."),
+    "last_line": ("last_line_seconds", "When it last found new text in the log, since the epoch."),
+    "lag": ("lag_seconds", "How long the lake has lacked lines that it has read."),
+    "rows": ("rows", "New rows since it began."),
+    "bad_lines": ("bad_lines", "Broken lines that it left out since it began."),
+    "missing": ("missing", "Times that it could not find lines since it began."),
+}
+_UNREAD = "Connections that were cut because their caller read nothing of what was sent."
+_UNSENT = "Bytes of answers and streams that wait to be sent."
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -51,20 +64,34 @@ class Metrics(Collector):
 
     Parameters
     ----------
+    lake : LakeReader
+        The lake that it reads; ``/metrics`` shows the heartbeats of the logs that are followed into it.
     keys : Keys
     buckets : Buckets
     computing : Computing
     streams : Streams
+    unsent : Unsent
         The parts of the service that count something themselves; ``/metrics`` shows what they count.
 
     Attributes
     ----------
     registry : CollectorRegistry
         The registry that ``/metrics`` shows.
+    cut : Counter
+        The connections that were cut.
     """
 
-    def __init__(self, keys: Keys, buckets: Buckets, computing: Computing, streams: Streams) -> None:
-        self._keys, self._buckets, self._computing, self._streams = keys, buckets, computing, streams
+    def __init__(
+        self,
+        *,
+        lake: LakeReader,
+        keys: Keys,
+        buckets: Buckets,
+        computing: Computing,
+        streams: Streams,
+        unsent: Unsent,
+    ) -> None:
+        self._parts = lake, keys, buckets, computing, streams, unsent
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "tidytape_requests", "Requests that were answered.", ["route", "status"], registry=registry
@@ -79,6 +106,7 @@ class Metrics(Collector):
         self._weight = Counter("tidytape_weight", "Weight that was charged.", ["tier"], registry=registry)
         self._rows = Counter("tidytape_rows", "Rows that were sent.", ["type"], registry=registry)
         self._open = Gauge("tidytape_requests_open", "Requests that are being answered.", registry=registry)
+        self.cut = Counter("tidytape_connections_cut", _UNREAD, registry=registry)
         registry.register(self)
 
     def begun(self) -> None:
@@ -98,17 +126,26 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers that other parts of the service keep, as they are now."""
-        faults, away = self._keys.faults, self._buckets.faults
-        waiting, ended = self._computing.waiting, self._computing.ended
+        lake, keys, buckets, computing, streams, unsent = self._parts
+        faults, away = keys.faults, buckets.faults
+        waiting, ended = computing.waiting, computing.ended
         yield CounterMetricFamily("tidytape_key_file_faults", _KEY_FILE_FAULTS, value=faults)
         yield CounterMetricFamily("tidytape_bucket_store_faults", _STORE_FAULTS, value=away)
         yield GaugeMetricFamily("tidytape_queries_waiting", "Queries that wait for a worker.", value=waiting)
         yield CounterMetricFamily("tidytape_workers_ended", _WORKERS_ENDED, value=ended)
-        streams, counts = self._streams, self._streams.counts
+        yield GaugeMetricFamily("tidytape_unsent_bytes", _UNSENT, value=unsent.total)
+        counts = streams.counts
         yield GaugeMetricFamily("tidytape_stream_readers", "Open streams.", value=len(streams.readers))
         yield GaugeMetricFamily("tidytape_stream_lag_seconds", _STREAM_LAG, value=streams.lag)
         yield CounterMetricFamily("tidytape_stream_conflated", _CONFLATED, value=counts["conflated"])
         yield CounterMetricFamily("tidytape_stream_cut", _CUT, value=counts["cut"])
+        with suppress(OSError):  # the lake may be away; the other metrics are needed then
+            heartbeats = recorders(lake).with_columns(pl.col(pl.Datetime).dt.epoch("us") / 1e6)
+            for column, (name, meaning) in _OF_RECORDERS.items():
+                family = GaugeMetricFamily(f"tidytape_recorder_{name}", meaning, labels=["log", "host"])
+                for row in heartbeats.drop_nulls(column).iter_rows(named=True):
+                    family.add_metric([row["log"], row["host"]], row[column])
+                yield family
 
     def page(self) -> bytes:
         """Return the text that Prometheus reads."""

@@ -133,8 +133,8 @@ def remarks(model: Model) -> str:
     Examples
     --------
     >>> from tidytape.query import PointsQuery
-    >>> remarks(PointsQuery)[:80]
-    'Markets are picked by exactly one of `rawSymbol`, `normalizedSymbol` and `coin`.'
+    >>> remarks(PointsQuery)[:79]
+    'Exactly one of `rawSymbol`, `normalizedSymbol` and `coin` selects the markets. '
     """
     return in_markdown(_sections(model).get("Notes", ""), model)
 

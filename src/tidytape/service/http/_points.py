@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
-from tidytape.service._responses import get, is_known
-from tidytape.service.work._computing import Answer, SharedBody, qualities
+from tidytape.service._responses import GONE, get, is_known, while_connected
+from tidytape.service.work._computing import PART, Answer, qualities
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
 
 R = TypeVar("R")
-_GONE = 499  # for the log alone: the caller has hung up
 
 
 def points(answers: Points) -> Route:
@@ -44,41 +44,45 @@ def points(answers: Points) -> Route:
             return Response(status_code=304, headers=_headers(prepared.tag))
 
         async def wait(work: Coroutine[Any, Any, R]) -> R | None:
-            return await _while_connected(request, work)
+            return await while_connected(request, work)
 
         coding = request.headers.get("accept-encoding", "")
         answer = await answers.answer(prepared, facts, coding=coding, wait=wait)
         if answer is None:
-            return Response(status_code=_GONE)
+            return Response(status_code=GONE)
         headers = {**_headers(prepared.tag), **answer.headers}
-        return response_of(replace(answer, headers=headers), media_type=prepared.form)
+        answer = replace(answer, headers=headers)
+        return response_of(answer, media_type=prepared.form, sent=partial(answers.sent, prepared))
 
     return get("/v1/points", answer_points)
 
 
-def response_of(answer: Answer, *, media_type: str) -> Response:
-    """Return the response of an answer; a body in shared memory is sent in parts and never held whole."""
-    if not isinstance(answer.body, SharedBody):
+def response_of(answer: Answer, *, media_type: str, sent: Callable[[], None]) -> Response:
+    """Return the response of an answer, which calls ``sent`` in the end; a large body is sent in parts."""
+    if isinstance(answer.body, bytes) and len(answer.body) <= PART:
+        sent()  # the connection takes it at once
         return Response(answer.body, headers=answer.headers, media_type=media_type)
-    headers = {**answer.headers, "Content-Length": str(answer.body.size)}
-    return StreamingResponse(answer.body.parts(), headers=headers, media_type=media_type)
+    return _InParts(answer, media_type, sent)
 
 
-async def _while_connected(request: Request, work: Coroutine[Any, Any, R]) -> R | None:
-    """Return the result of the work; None if the caller hung up first, which cancels the work."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        gone.cancel()
-        task.cancel()
+class _InParts(StreamingResponse):
+    """A response that is sent part by part, as the caller accepts them."""
 
+    def __init__(self, answer: Answer, media_type: str, sent: Callable[[], None]) -> None:
+        async def parts() -> AsyncIterator[bytes]:
+            for part in answer.parts():
+                yield part
 
-async def _gone(request: Request) -> None:
-    """Wait until the caller has hung up."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+        headers = {**answer.headers, "Content-Length": str(answer.size)}
+        super().__init__(parts(), headers=headers, media_type=media_type)
+        self._sent = sent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._sent()
 
 
 def _headers(tag: str | None) -> dict[str, str]:

@@ -32,10 +32,10 @@ from tidytape.service.http._discovery import Lists
 from tidytape.service.http._gate import LONGEST_TARGET
 from tidytape.service.http._monitoring import Metrics
 from tidytape.service.proto import market_data_pb2 as pb
-from tidytape.service.proto._encode import batch_end, encode_batch
-from tidytape.service.stream import Streams
-from tidytape.service.stream._sending import PATIENCE, deliveries, opened_reader, written
-from tidytape.service.work._computing import PROTO_MIME, SharedBody
+from tidytape.service.stream._part import MESSAGES
+from tidytape.service.stream._sending import deliveries, opened_reader
+from tidytape.service.stream._streams import Streams
+from tidytape.service.work._computing import PROTO_MIME
 
 R = TypeVar("R")
 _log = logging.getLogger("tidytape.service")
@@ -74,6 +74,9 @@ STATUS: Mapping[str, grpc.StatusCode] = MappingProxyType(
     {code: _BY_STATUS[status] for code, status in ERROR_STATUS.items()}
 )
 """The status of gRPC for each error code."""
+
+PATIENCE = 30.0
+"""How long a caller may take to accept one batch before its stream ends. [s]"""
 
 _LONGEST_DETAILS = 2_000  # characters of a message; all metadata together are bounded by the client
 _GRACE = 30.0  # seconds that calls may take to their end when the service ends
@@ -151,20 +154,21 @@ class Calls:
         prepared = await self.points.prepare(params_of(request), account, facts, lambda query: PROTO_MIME)
         answer = await self.points.answer(prepared, facts, coding="identity", wait=_until_cancelled)
         assert answer is not None  # whoever hangs up cancels the call
-        assert answer.body is not None
-        return b"".join(answer.body.parts()) if isinstance(answer.body, SharedBody) else answer.body
+        context.add_done_callback(lambda _: self.points.sent(prepared))
+        return b"".join(answer.parts())
 
     async def stream_points(
         self, method: Any, request: Message, account: Account, facts: dict[str, object], context: Any
     ) -> None:
         """Send messages PointBatch until the service ends the stream or the caller hangs up."""
-        reader, _ = await opened_reader(self.streams, params_of(request), account, facts)
+        params = params_of(request)
+        reader = await opened_reader(self.streams, params, account, facts, lambda query: MESSAGES)
         try:
             # At once, for the first batch may come much later.
             await context.send_initial_metadata(await _metadata(account, facts))
             facts["status"] = 200
             async for delivery in deliveries(reader, facts):
-                message = written(delivery, "messages", encode_batch) + batch_end(delivery.batch)
+                message = b"".join(await reader.texts(delivery))
                 async with asyncio.timeout(PATIENCE):
                     await context.write(message)
         except TimeoutError:

@@ -110,6 +110,8 @@ class NoteCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TIER: _ClassVar[NoteCode]
     QUIET: _ClassVar[NoteCode]
     PART: _ClassVar[NoteCode]
+    IGNORED: _ClassVar[NoteCode]
+    SUMMED: _ClassVar[NoteCode]
 UNKNOWN_TYPE: PointType
 TRADE: PointType
 TRADE_AGG: PointType
@@ -181,6 +183,8 @@ NOT_BEGUN: NoteCode
 TIER: NoteCode
 QUIET: NoteCode
 PART: NoteCode
+IGNORED: NoteCode
+SUMMED: NoteCode
 
 class Timestamp(_message.Message):
     __slots__ = ("seconds", "nanoseconds")
@@ -658,7 +662,7 @@ class OptionOpenInterest(_message.Message):
     def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., underlyingPriceClose: _Optional[float] = ..., oiClose: _Optional[float] = ...) -> None: ...
 
 class Note(_message.Message):
-    __slots__ = ("code", "type", "exchange", "rawSymbol", "coin", "first", "last", "types", "intervals", "tenors")
+    __slots__ = ("code", "type", "exchange", "rawSymbol", "coin", "first", "last", "types", "intervals", "tenors", "parameters", "exchanges")
     CODE_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
@@ -669,6 +673,8 @@ class Note(_message.Message):
     TYPES_FIELD_NUMBER: _ClassVar[int]
     INTERVALS_FIELD_NUMBER: _ClassVar[int]
     TENORS_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    EXCHANGES_FIELD_NUMBER: _ClassVar[int]
     code: NoteCode
     type: PointType
     exchange: str
@@ -679,7 +685,9 @@ class Note(_message.Message):
     types: _containers.RepeatedScalarFieldContainer[PointType]
     intervals: _containers.RepeatedScalarFieldContainer[Interval]
     tenors: _containers.RepeatedScalarFieldContainer[Tenor]
-    def __init__(self, code: _Optional[_Union[NoteCode, str]] = ..., type: _Optional[_Union[PointType, str]] = ..., exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., first: _Optional[_Union[Timestamp, _Mapping]] = ..., last: _Optional[_Union[Timestamp, _Mapping]] = ..., types: _Optional[_Iterable[_Union[PointType, str]]] = ..., intervals: _Optional[_Iterable[_Union[Interval, str]]] = ..., tenors: _Optional[_Iterable[_Union[Tenor, str]]] = ...) -> None: ...
+    parameters: _containers.RepeatedScalarFieldContainer[str]
+    exchanges: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, code: _Optional[_Union[NoteCode, str]] = ..., type: _Optional[_Union[PointType, str]] = ..., exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., first: _Optional[_Union[Timestamp, _Mapping]] = ..., last: _Optional[_Union[Timestamp, _Mapping]] = ..., types: _Optional[_Iterable[_Union[PointType, str]]] = ..., intervals: _Optional[_Iterable[_Union[Interval, str]]] = ..., tenors: _Optional[_Iterable[_Union[Tenor, str]]] = ..., parameters: _Optional[_Iterable[str]] = ..., exchanges: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PointBatch(_message.Message):
     __slots__ = ("revision", "final", "update", "over", "token", "end")

@@ -5,42 +5,39 @@ is all of history.
 
 Examples
 --------
-The points of a query that differ between two moments, a window at a time::
+The points of a query that differ between two moments, one part at a time::
 
-    now = Moment(engine)
-    for part in differences(query, since=earlier, now=now, start=0, end=2**40):
-        part.frames["TRADE_AGG", Change.FINAL]
+    remainder = whole_difference(query, since=earlier, now=now, start=0, end=2**40, already={}, ends={})
+    while remainder.spans:
+        difference, remainder = next_part(remainder, earlier, now)
+        difference.frames["TRADE_AGG", Change.FINAL]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from tidytape.catalogue import Change
 from tidytape.errors import QueryError
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
-from tidytape.service.answer._estimate import Statistics, estimated
+from tidytape.service.answer._estimate import Estimate, Statistics, estimated
 from tidytape.service.answer._scan import Market, MarketsByType
 from tidytape.service.stream._moments import Moment, after, touched_spans
-from tidytape.times import SECOND, intersected, union
+from tidytape.times import SECOND, Span, intersected, union
 from tidytape.wire._tidy import DATA_UNTIL, identity_columns, with_finality
 
 _POINTS = 1_000  # of a market in the first part of a difference
 _POINTS_WITH_LEVELS = 60  # the same, of points with levels
 _SECONDS_OF_TRADES = 600  # in the first part of a difference
-_ROWS_READ = 1_000_000  # for one part, by estimate
 _MOST_READ = 20_000_000  # rows for a single interval; a stream that takes more is refused
 _ROWS_SENT = 10_000  # in one part, about
 _NO_END = 2**62 // SECOND
-
-
-class TooMuchError(Exception):
-    """A single interval takes too many rows to be computed again whenever the lake changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +50,73 @@ class Difference:
         The points in the schema of their data type and the order of an answer, with ``data_until``.
     until : int
         Everything that changed before it was sent with this part. [s since the epoch]
+    over : mapping of str to int
+        By data type the start of the last interval that is over after this part. [ns since the epoch]
     is_last : bool
         Whether nothing else changed.
     """
 
     frames: Mapping[tuple[str, Change], pl.DataFrame]
     until: int
+    over: Mapping[str, int]
     is_last: bool
 
 
-def differences(
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What is left of the difference between two moments: plain data, which any process can go on with.
+
+    Attributes
+    ----------
+    query : PointsQuery
+        What is asked, of any window.
+    markets : dict of str to list of Market
+        The markets that it selects, by data type.
+    touched : mapping of str to mapping of Market to list of Span
+        By data type where commits may have changed the points of each market. [s since the epoch]
+    spans : list of Span
+        What is left of these for all markets together, in order. [s since the epoch]
+    start, end : int, and int or None
+        The window, half-open. [s since the epoch]
+    already : mapping of str to int
+        By data type the start of the last interval that was said to be over. [ns since the epoch]
+    ends : mapping of str to int
+        The same at the later moment. [ns since the epoch]
+    is_history : bool
+        Whether there is no earlier moment.
+    length : int
+        How long the next part is, if it does not take too many rows. [s]
+    """
+
+    query: PointsQuery
+    markets: MarketsByType
+    touched: Mapping[str, Mapping[Market, list[Span]]]
+    spans: list[Span]
+    start: int
+    end: int | None
+    already: Mapping[str, int]
+    ends: Mapping[str, int]
+    is_history: bool
+    length: int
+
+    def estimate(self, lake: LakeReader) -> Estimate:
+        """Return what an answer takes that has all that is left; ``lake`` is the later moment."""
+        if not self.spans:
+            return Estimate(0, 0, most=0)
+        window = {"start": self.spans[0][0], "end": self.spans[-1][1]}
+        return estimated(self.query.model_copy(update=window), self.markets, Statistics(lake))
+
+    def over_after(self, until: int, *, is_last: bool) -> dict[str, int]:
+        """Return by data type the start of the last interval that is over after a part. [ns since the epoch]"""
+        if not (is_last or self.is_history):
+            return {}
+        before = _NO_END if is_last else self.query.start_of(until - 1)
+        last = _NO_END if self.end is None else self.query.start_of(self.end - 1)
+        ends = {name: min(time, before * SECOND) for name, time in self.ends.items()}
+        return {name: min(time, last * SECOND) for name, time in ends.items() if time >= self.start * SECOND}
+
+
+def whole_difference(
     query: PointsQuery,
     *,
     since: Moment | None,
@@ -70,8 +124,9 @@ def differences(
     start: int,
     end: int | None,
     already: Mapping[str, int],
-) -> Iterator[Difference]:
-    """Yield the points that changed between two moments, in parts that follow one another in time.
+    ends: Mapping[str, int],
+) -> Remainder:
+    """Return the whole difference between two moments as what is left of it; only logs are read.
 
     Parameters
     ----------
@@ -83,22 +138,13 @@ def differences(
         The later one.
     start, end : int
         The window, half-open; without an end where None. [s since the epoch]
-    already : mapping of str to int
-        By data type the start of the last interval that was said to be over. [ns since the epoch]
-
-    Yields
-    ------
-    Difference
-        At least one; the last one says so.
+    already, ends : mapping of str to int
+        As of `Remainder`. [ns since the epoch]
 
     Raises
     ------
-    QueryError
-        If the query cannot be answered.
-    TooMuchError
-        If a single interval takes too many rows.
     LakeError
-        If a version, or a file of it, was removed.
+        If a version was removed.
     """
     markets = now.engine.markets(query, rates=False)
     window = start, _NO_END if end is None else end
@@ -111,31 +157,57 @@ def differences(
         for name in query.type
     }
     spans = union(span for markets_ in touched.values() for parts in markets_.values() for span in parts)
-    if not spans:
-        yield Difference({}, start, is_last=True)
-    length, statistics = _first_length(query), Statistics(now.lake)
-    for number, (first, last) in enumerate(spans):
-        at = first
-        while at < last:
-            cut = _cut(query, markets, statistics, at, min(last, after(query, at, length)))
-            frames: dict[tuple[str, Change], pl.DataFrame] = {}
-            for name, spans_of_markets in touched.items():
-                changed = [
-                    market for market, parts in spans_of_markets.items() if intersected((at, cut), parts)
-                ]
-                if changed:
-                    members = changed if query.group_by is None else markets[name]
-                    part = query.model_copy(update={"type": (name,), "start": at, "end": cut})
-                    frames |= _changed(name, part, members, since, now, already=already.get(name))
-            is_last = cut >= last and number == len(spans) - 1
-            rows = sum(frame.height for frame in frames.values())
-            if frames or is_last:
-                yield Difference(frames, cut, is_last)
-            if rows > 2 * _ROWS_SENT:
-                length = max(1, length // 2)
-            elif rows < _ROWS_SENT // 4:
-                length *= 2
-            at = cut
+    return Remainder(
+        query,
+        markets,
+        touched,
+        spans,
+        start,
+        end,
+        already,
+        ends,
+        is_history=since is None,
+        length=_first_length(query),
+    )
+
+
+def next_part(remainder: Remainder, since: Moment | None, now: Moment) -> tuple[Difference, Remainder]:
+    """Compute the next part of a difference; return it, and what is left after it.
+
+    Parameters
+    ----------
+    remainder : Remainder
+    since, now : Moment or None, and Moment
+        The moments that it is the difference of.
+
+    Raises
+    ------
+    QueryError
+        If the query cannot be answered, or a single interval takes too many rows.
+    LakeError
+        If a version, or a file of it, was removed.
+    """
+    if not remainder.spans:
+        return Difference(
+            {}, remainder.start, remainder.over_after(remainder.start, is_last=True), is_last=True
+        ), remainder
+    query, length, (at, last) = remainder.query, remainder.length, remainder.spans[0]
+    cut = _cut(query, remainder.markets, Statistics(now.lake), at, min(last, after(query, at, length)))
+    frames: dict[tuple[str, Change], pl.DataFrame] = {}
+    for name, spans_of_markets in remainder.touched.items():
+        changed = [market for market, parts in spans_of_markets.items() if intersected((at, cut), parts)]
+        if changed:
+            members = changed if query.group_by is None else remainder.markets[name]
+            part = query.model_copy(update={"type": (name,), "start": at, "end": cut})
+            frames |= _changed(name, part, members, since, now, already=remainder.already.get(name))
+    rows = sum(frame.height for frame in frames.values())
+    if rows > 2 * _ROWS_SENT:
+        length = max(1, length // 2)
+    elif rows < _ROWS_SENT // 4:
+        length *= 2
+    spans = [(cut, last), *remainder.spans[1:]] if cut < last else remainder.spans[1:]
+    over = remainder.over_after(cut, is_last=not spans)
+    return Difference(frames, cut, over, is_last=not spans), replace(remainder, spans=spans, length=length)
 
 
 def _first_length(query: PointsQuery) -> int:
@@ -147,21 +219,23 @@ def _first_length(query: PointsQuery) -> int:
 
 
 def _cut(query: PointsQuery, markets: MarketsByType, statistics: Statistics, at: int, end: int) -> int:
-    """Return an earlier end for a part that begins at ``at`` if too many rows would be read for it. [s]"""
+    """Return an earlier end for a part that begins at ``at`` if it would read or make too many rows. [s]"""
 
-    def rows(end: int) -> int:
-        return estimated(query.model_copy(update={"start": at, "end": end}), markets, statistics).rows
+    def estimate(end: int) -> Estimate:
+        return estimated(query.model_copy(update={"start": at, "end": end}), markets, statistics)
 
-    if rows(end) <= _ROWS_READ:
+    if not estimate(end).is_heavy:
         return end
-    least = rows(after(query, at))
-    if least > _MOST_READ:
-        raise TooMuchError(
-            f"an interval of this stream takes about {least:,} rows, and may take {_MOST_READ:,}; "
-            "a shorter interval takes fewer, and a lake whose minutes are rolled up"
+    least = estimate(after(query, at))
+    if least.rows > _MOST_READ:
+        raise QueryError(
+            "interval",
+            got=f"about {least.rows:,} rows to read for a single interval",
+            expected=f"at most {_MOST_READ:,} in a stream",
+            hint="a shorter interval takes fewer, and a lake whose minutes are rolled up",
         )
     # Every part also reads the look-back of one interval, up to a day; many small parts would read it many times.
-    while rows(end) > max(_ROWS_READ, 2 * least):
+    while estimate(end).is_heavier_than(2 * least.rows, 2 * least.made):
         end = after(query, at, (end - at) // 2)
     return end
 

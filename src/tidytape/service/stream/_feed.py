@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,10 +15,14 @@ from typing import Any, TypeVar
 from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._estimate import Estimate
 from tidytape.service.answer._plans import tables_read
-from tidytape.service.stream._changes import Difference, differences
+from tidytape.service.stream._changes import Difference, Remainder, next_part, whole_difference
 from tidytape.service.stream._moments import Moment, over
+from tidytape.service.stream._part import FRAMES, PartTask
 from tidytape.service.stream._tokens import Position
+from tidytape.service.work._bounds import Looks
+from tidytape.service.work._computing import Computing
 from tidytape.times import SECOND
 from tidytape.wire._stream import Batch
 
@@ -44,7 +49,7 @@ class Sent:
     total : int
         How many rows the feed has made so far, those of this batch included.
     texts : dict
-        The batch as text in each form that a reader asked for, so that it is written once.
+        The batch in each form that a reader asked for, as the work that writes it once.
     """
 
     batch: Batch
@@ -53,7 +58,7 @@ class Sent:
     first: int | None
     made_at: float = field(default_factory=time.monotonic)
     total: int = 0
-    texts: dict[str, Any] = field(default_factory=dict)
+    texts: dict[str, asyncio.Future[bytes]] = field(default_factory=dict)
 
 
 class Feed:
@@ -65,15 +70,19 @@ class Feed:
         Answers from the newest version of the lake.
     query : PointsQuery
         What is asked, of any window.
-    pool : Executor
-        The threads that compute what is live.
-    past : Executor
-        The threads that compute batches for one reader alone: history, and what it missed.
+    live : Executor
+        The threads that compute and write what is live and small.
+    looks : Looks
+        Reads the lake's logs for readers.
+    computing : Computing
+        Computes what is live and not small.
 
     Attributes
     ----------
     starts : dict
         The start of the window of each reader; it is computed from the earliest on. [s since the epoch]
+    keys : dict
+        The id of the key of each reader; the first one's is that of tasks of the feed.
     still : asyncio.Lock
         Whoever holds it keeps the feed from moving on; the feed itself holds it while it computes.
     moment : Moment
@@ -88,11 +97,14 @@ class Feed:
         Why it ended.
     """
 
-    def __init__(self, engine: Engine, query: PointsQuery, pool: Executor, past: Executor) -> None:
-        self._engine, self._pool, self._past = engine, pool, past
+    def __init__(
+        self, engine: Engine, query: PointsQuery, live: Executor, looks: Looks, computing: Computing
+    ) -> None:
+        self._engine, self._live, self._looks, self.computing = engine, live, looks, computing
         self.query = query
         self.tables = tables_read(query)
         self.starts: dict[object, int] = {}
+        self.keys: dict[object, str] = {}
         self.moment: Moment | None = None
         self.total = 0
         self.place: tuple[object, ...] = ()
@@ -103,17 +115,21 @@ class Feed:
         self._changed = asyncio.Event()
         self.still = asyncio.Lock()
 
-    async def run(self, work: Callable[..., R], *args: Any, live: bool = True) -> R:
-        """Run a function in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._pool if live else self._past, work, *args
-        )
+    async def run(self, work: Callable[..., R], *args: Any, key: str | None = None) -> R:
+        """Run a function in a thread: a look-up for a key, or a small live step."""
+        if key is not None:
+            return await self._looks.run(key, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._live, work, *args)
 
     # --- the lake -------------------------------------------------------------------------------------------------
 
     def versions(self, moment: Moment) -> dict[str, int]:
         """Return the versions of the tables that the query depends on."""
         return {name: moment.versions.get(name, -1) for name in self.tables}
+
+    def look(self) -> None:
+        """Raise LakeError if the newest version of the lake cannot be looked at."""
+        self._engine.lake.now().version()
 
     def moment_at(self, versions: Mapping[str, int]) -> Moment:
         """Return the lake at some versions; it may read logs."""
@@ -129,24 +145,52 @@ class Feed:
         async with self.still:
             await self.moved(lake)
 
-    async def moved(self, lake: LakeReader) -> Moment:
-        """Compute what changed in the lake, for a caller who holds `still`; return the moment that it reaches."""
+    async def moved(self, lake: LakeReader, *, key: str | None = None) -> Moment:
+        """Compute what changed in the lake, for a caller who holds `still`; return the moment that it reaches.
+
+        ``key`` is that of the reader who needs it now, whose look-ups they are.
+        """
         now = self._moment(lake)
         if self.moment is None:
-            self.moment, self.over = now, await self.run(self._over_at, now)
+            self.moment, self.over = now, await self.run(self._over_at, now, key=key)
             self.place = Position(self.versions(now), None, None, 0).place
         if not self.is_behind(now.versions):
             return self.moment
         before = Position(self.versions(self.moment), None, None, 0, self.over)
         position = before.towards(self.versions(now))
         start = min(self.starts.values(), default=0)
-        async for part, ends in self.parts(position, since=self.moment, now=now, start=start, end=None):
-            after = position.after(part.until, ends, is_last=part.is_last)
+        remainder, estimate = await self.begun(position, since=self.moment, now=now, start=start, end=None)
+        while not position.is_whole:
+            part, remainder = await self._part(remainder, estimate, position, self.moment, now)
+            after = position.after(part.until, part.over, is_last=part.is_last)
             if part.is_last:
                 self.over, self.moment = after.over, now
-            self._publish(part, ends, before, after)
-            before = position = after
+            if part.frames or part.is_last:
+                self._publish(part, before, after)
+                before = after
+            position = after
         return now
+
+    async def _part(
+        self, remainder: Remainder, estimate: Estimate, position: Position, since: Moment, now: Moment
+    ) -> tuple[Difference, Remainder]:
+        """Compute the next part of what is live: in the threads of its own lane, or like an answer if it is large."""
+        if estimate.is_about_small:
+            return await self.run(next_part, remainder, since, now)
+        task = PartTask(
+            remainder,
+            position,
+            FRAMES,
+            None,
+            (since, now),
+            key=next(iter(self.keys.values()), ""),
+            heavy=estimate.is_heavy,
+        )
+        answer = await self.computing.run(task)
+        frames = await self.run(pickle.loads, b"".join(answer.parts()))
+        after = answer.position
+        until = position.start if after.until is None else after.until
+        return Difference(frames, until, after.over, is_last=after.is_whole), answer.remainder
 
     def is_behind(self, versions: Mapping[str, int]) -> bool:
         """Return whether a table that the query depends on has a newer version than the feed has reached."""
@@ -158,7 +202,7 @@ class Feed:
     def _over_at(self, moment: Moment) -> dict[str, int]:
         return over(self.query, moment.engine.markets(self.query, rates=False), moment)
 
-    async def parts(
+    async def begun(
         self,
         position: Position,
         *,
@@ -166,23 +210,24 @@ class Feed:
         now: Moment,
         start: int,
         end: int | None,
-        live: bool = True,
-    ) -> AsyncIterator[tuple[Difference, dict[str, int]]]:
-        """Yield the parts of a difference, each with the starts of the last intervals that are over after it."""
+        key: str | None = None,
+    ) -> tuple[Remainder, Estimate]:
+        """Return what is left of a difference after a position, and what an answer takes that has all of it."""
         first = start if position.until is None else max(start, position.until)
 
-        def begin() -> tuple[Iterator[Difference], dict[str, int]]:
-            ends = self._over_at(now)
-            parts = differences(self.query, since=since, now=now, start=first, end=end, already=position.over)
-            return parts, ends
+        def begin() -> tuple[Remainder, Estimate]:
+            remainder = whole_difference(
+                self.query,
+                since=since,
+                now=now,
+                start=first,
+                end=end,
+                already=position.over,
+                ends=self._over_at(now),
+            )
+            return remainder, remainder.estimate(now.lake)
 
-        parts, ends = await self.run(begin, live=live)
-        while (part := await self.run(next, parts, None, live=live)) is not None:
-            starts = ends
-            if not part.is_last:
-                before = self.query.start_of(part.until - 1) * SECOND
-                starts = {} if since is not None else {name: min(time, before) for name, time in ends.items()}
-            yield part, {name: time for name, time in starts.items() if time >= first * SECOND}
+        return await self.run(begin, key=key)
 
     # --- readers --------------------------------------------------------------------------------------------------
 
@@ -205,9 +250,8 @@ class Feed:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _publish(self, part: Difference, over: Mapping[str, int], before: Position, after: Position) -> None:
-        moved = {name: at for name, at in over.items() if at > before.over.get(name, -1)}
-        batch = Batch(part.frames, moved)
+    def _publish(self, part: Difference, before: Position, after: Position) -> None:
+        batch = Batch(part.frames, before.moved(part.over))
         self.total += batch.rows
         sent = Sent(batch, before, after, _first_of(part), total=self.total)
         self._sent.append(sent)

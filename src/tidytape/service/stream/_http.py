@@ -10,14 +10,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from tidytape.query import StreamQuery
 from tidytape.service._accounts import Account
-from tidytape.service._responses import get
+from tidytape.service._responses import GONE, HALF_CLOSED, get, gone_caller, while_connected
+from tidytape.service.stream._part import ARROW, LINES
 from tidytape.service.stream._reader import Reader
-from tidytape.service.stream._sending import PATIENCE, deliveries, opened_reader, written
+from tidytape.service.stream._sending import deliveries, opened_reader
 from tidytape.service.stream._streams import Streams
 from tidytape.service.work._computing import qualities
 from tidytape.wire._arrow import ARROW_MIME
-from tidytape.wire._stream import LINES_MIME, opened, with_token
+from tidytape.wire._stream import LINES_MIME
 from tidytape.wire._stream_arrow import ArrowStream
 
 _GRACE = 2.0
@@ -29,30 +31,34 @@ def stream(streams: Streams) -> Route:
 
     async def answer_stream(request: Request) -> Response:
         account: Account = request.state.account
-        facts = request.state.facts
-        reader, query = await opened_reader(streams, request.query_params.multi_items(), account, facts)
-        is_arrow = len(query.type) == 1 and qualities(request.headers.get("accept", "")).get(ARROW_MIME)
-        chunks = _arrow(reader, query.type[0], facts) if is_arrow else _lines(reader, facts)
-        return _Chunked(chunks, streams, reader, account, ARROW_MIME if is_arrow else LINES_MIME)
+        facts, accepted = request.state.facts, qualities(request.headers.get("accept", ""))
+
+        def form_of(query: StreamQuery) -> str:
+            return ARROW if len(query.type) == 1 and accepted.get(ARROW_MIME) else LINES
+
+        opening = opened_reader(streams, request.query_params.multi_items(), account, facts, form_of)
+        reader = await while_connected(request, opening)
+        if reader is None:
+            return Response(status_code=GONE)
+        media_type = ARROW_MIME if reader.form == ARROW else LINES_MIME
+        return _Chunked(_chunks(reader, facts), streams, reader, account, media_type)
 
     return get("/v1/stream", answer_stream)
 
 
-async def _lines(reader: Reader, facts: dict[str, object]) -> AsyncIterator[bytes]:
+async def _chunks(reader: Reader, facts: dict[str, object]) -> AsyncIterator[bytes]:
+    written = ArrowStream(reader.feed.query.type[0]) if reader.form == ARROW else None
+    if written is not None:
+        yield written.head
     async for delivery in deliveries(reader, facts):
-        yield with_token(written(delivery, "lines", opened), delivery.batch)
-
-
-async def _arrow(reader: Reader, data_type: str, facts: dict[str, object]) -> AsyncIterator[bytes]:
-    written = ArrowStream(data_type)
-    yield written.head
-    async for delivery in deliveries(reader, facts):
-        yield written.batch(delivery.batch)
-    yield written.tail
+        for part in await reader.texts(delivery):
+            yield part
+    if written is not None:
+        yield written.tail
 
 
 class _Chunked(Response):
-    """A response that sends each chunk as soon as it is there, and ends if the caller accepts one too slowly."""
+    """A response that sends each chunk as soon as it is there."""
 
     def __init__(
         self,
@@ -69,10 +75,12 @@ class _Chunked(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer until it ends, the caller hangs up, or the caller accepts no more."""
-        gone, sending = asyncio.ensure_future(_gone(receive)), asyncio.ensure_future(self._send(send))
+        gone, sending = asyncio.ensure_future(gone_caller(receive)), asyncio.ensure_future(self._send(send))
         try:
             tasks = {gone, sending}
             while not (gone.done() or sending.done()):
+                if scope.get("state", {}).get(HALF_CLOSED):
+                    self._reader.beat_every(_GRACE / 2)  # only a caller who is still there accepts it
                 last = self._streams.is_closing  # a caller who still does not read then is cut off
                 await asyncio.wait(tasks, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
                 if last:
@@ -87,17 +95,6 @@ class _Chunked(Response):
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        try:
-            async for chunk in self._chunks:
-                async with asyncio.timeout(PATIENCE):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except TimeoutError:
-            self._streams.counts["cut"] += 1
-            raise
-
-
-async def _gone(receive: Receive) -> None:
-    """Wait until the caller has hung up."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        async for chunk in self._chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,16 @@ from tidytape.lake.rollup._recipes import SKEW
 from tidytape.query import PointsQuery
 from tidytape.query._values import LAST_SECOND
 from tidytape.service.answer._engine import Engine
-from tidytape.service.answer._metadata import description
+from tidytape.service.answer._metadata import known_until
 from tidytape.service.answer._plans import PLANS, is_alone, reads, tables_read
 from tidytape.service.answer._scan import Market, MarketsByType, MarketScan, needs_rates, quote_markets
 from tidytape.times import DAY, SECOND, Span, intersected, union
-from tidytape.wire._tidy import DATA_UNTIL
 
 _QUIET = DAY
 """Intervals end without waiting for a market whose newest event is so much older than that of another market. [ns]"""
 
 _WINDOWS, _SMALL_ROWS = 2, 5_000  # windows of a moment whose points stay in memory, and the most rows of one
+_MOMENTS = 16
 _FOREVER = 2**62
 _ALWAYS = (-_FOREVER, _FOREVER)
 
@@ -67,7 +67,7 @@ class Moment:
         """
         key = name, market, query.start, query.end
         if key not in self._known:
-            self._known[key] = description(name, MarketScan(self.lake, market, query))[DATA_UNTIL] or 0
+            self._known[key] = known_until(name, MarketScan(self.lake, market, query)) or 0
         return self._known[key]
 
     def known_in_any(self, name: str, query: PointsQuery, market: Market) -> Span:
@@ -97,6 +97,23 @@ class Moment:
 def versions_of(lake: LakeReader) -> Mapping[str, int]:
     """Return the version of each table of events; -1 where the lake is older than the table."""
     return {name: version for name, version in lake.version().items() if TABLES[name] not in REGISTRIES}
+
+
+def versions_read(query: PointsQuery, lake: LakeReader) -> dict[str, int]:
+    """Return the version of each table that the points of a query are read from, tables of minutes included."""
+    minutes = {table for name in query.type for other in reads(name, query) for table in PLANS[other].minutes}
+    stored = {table: lake.delta(table).version() for table in minutes if lake.has_table(table)}
+    versions = versions_of(lake)
+    return {**stored, **{name: versions.get(name, -1) for name in tables_read(query)}}
+
+
+@lru_cache(maxsize=_MOMENTS)
+def moment_at(engine: Engine, query: PointsQuery, versions: tuple[tuple[str, int], ...]) -> Moment:
+    """Return the lake at the versions of `versions_read`; the last few moments of a process stay in memory."""
+    lake = engine.lake.now()
+    if versions_read(query, lake) != dict(versions):
+        lake = engine.lake.at(dict(versions))
+    return Moment(engine.at(lake, keeps=False))
 
 
 # --- up to when points are known ------------------------------------------------------------------------------------

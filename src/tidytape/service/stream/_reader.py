@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from itertools import chain
 
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
-from tidytape.service.stream._changes import TooMuchError
 from tidytape.service.stream._feed import Feed, Sent, within
-from tidytape.service.stream._moments import Moment, after, known_beyond
+from tidytape.service.stream._moments import after, known_beyond
+from tidytape.service.stream._part import ARROW, SHARED_TEXTS, PartAnswer, PartTask, own_text
 from tidytape.service.stream._tokens import Position
+from tidytape.service.work._bounds import Unsent
+from tidytape.service.work._computing import OverloadedError, in_parts
 from tidytape.times import SECOND
 from tidytape.wire._stream import Batch
 
@@ -21,6 +25,8 @@ HEARTBEAT = 15.0
 
 _LATE = 1.0  # seconds of data that a reader may be behind before it gets the difference instead
 _MOST_TRADES = 100_000  # rows that a reader of raw trades may be behind before it is cut
+_PART = 4 << 20  # bytes of a part, about: its rows are bounded
+_CHECK = 1.0  # seconds between two looks at whether the stream has ended, while a part is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +39,18 @@ class Delivery:
         With its token.
     sent : Sent or None
         The batch of the feed that it is, whose texts may be shared; None if it is this reader's own.
+    answer : PartAnswer or None
+        The part of a difference that it is, with the rows of the batch; None if these are live.
     """
 
     batch: Batch
     sent: Sent | None = None
+    answer: PartAnswer | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return self.batch.rows if self.answer is None else self.answer.rows
 
 
 class Reader:
@@ -48,6 +62,12 @@ class Reader:
         The live part of its query.
     end : int or None
         End of its window. [s since the epoch]
+    key : str
+        Id of its caller's key.
+    form : str
+        How its batches are written, see `tidytape.service.stream._part`.
+    unsent : Unsent
+        Counts its parts until they are sent.
     ended : callable
         Returns why the service ends the stream, None to go on.
     count : callable
@@ -57,10 +77,16 @@ class Reader:
     ----------
     position : Position
         Where it stands after what was taken from `deliveries` last.
+    form : str
+        As given.
     write_token : callable
         Returns the token of a position.
     weight : int
         What the history took from the budget.
+    first : tuple of PartTask and PartAnswer, or None
+        The first part, which was computed before the stream was open, until it is sent.
+    unsent : Unsent
+        As given.
     """
 
     position: Position
@@ -71,11 +97,16 @@ class Reader:
         feed: Feed,
         *,
         end: int | None,
+        key: str,
+        form: str,
+        unsent: Unsent,
         ended: Callable[[], tuple[str, str] | None],
         count: Callable[[str, int], None],
     ) -> None:
-        self.feed, self.weight = feed, 0
-        self._end, self._ended, self._count = end, ended, count
+        self.feed, self.weight, self._heartbeat = feed, 0, HEARTBEAT
+        self._end, self._key, self.form, self.unsent = end, key, form, unsent
+        self._ended, self._count = ended, count
+        self.first: tuple[PartTask, PartAnswer] | None = None
         self._total: int | None = None
         self._sent_at = time.monotonic()
 
@@ -94,8 +125,15 @@ class Reader:
                 self._sent_at = time.monotonic()
                 yield delivery
         except LakeError:
-            yield self.last(StreamEnd.TOKEN_EXPIRED, "what the stream goes on from was removed from the lake")
-        except (QueryError, TooMuchError) as error:
+            try:
+                await self.feed.run(self.feed.look, key=self._key)
+            except LakeError:
+                message = "the lake cannot be read now; resume with the token"
+                yield self.last(StreamEnd.INTERNAL_ERROR, message)
+            else:
+                message = "what the stream goes on from was removed from the lake"
+                yield self.last(StreamEnd.TOKEN_EXPIRED, message)
+        except QueryError as error:
             yield self.last(StreamEnd.INTERNAL_ERROR, str(error))
 
     async def _deliveries(self) -> AsyncIterator[Delivery]:
@@ -119,10 +157,10 @@ class Reader:
                     yield delivery
             elif self._has_all:
                 waited = time.monotonic() - self._sent_at
-                if waited >= HEARTBEAT:
+                if waited >= self._heartbeat:
                     yield Delivery(self._with_token(Batch()))
                 else:
-                    await feed.changed(HEARTBEAT - waited)
+                    await feed.changed(self._heartbeat - waited)
             else:
                 if self._is_cut:
                     self._count("cut", 1)
@@ -159,7 +197,7 @@ class Reader:
             return False
         # The last interval that starts in the window may end after it.
         query = self.feed.query
-        return await self.feed.run(known_beyond, query, moment, after(query, end - 1) * SECOND)
+        return await self.feed.run(known_beyond, query, moment, after(query, end - 1) * SECOND, key=self._key)
 
     def _delivered(self, sent: Sent) -> Delivery | None:
         """Take a batch of the feed, and return its part that lies in the window; None if there is none."""
@@ -170,35 +208,82 @@ class Reader:
         is_new = all(time > over.get(name, -1) for name, time in sent.batch.over.items())
         batch = sent.batch if is_inside and is_new else within(sent.batch, start, self._end, over)
         self.position = replace(sent.position, start=start, over={**over, **sent.position.over})
-        self._total = sent.total
+        self._total, self.first = sent.total, None
         if not batch.frames and not batch.over:
             return None
         return Delivery(self._with_token(batch), sent if batch is sent.batch else None)
 
-    async def _difference(self) -> AsyncIterator[Delivery]:
-        """Yield the difference between its position and that of the feed, history first."""
-        feed, position = self.feed, self.position
+    async def begun(self) -> PartTask:
+        """Return the task of the next part of the difference between its position and that of the feed."""
+        feed, position, key = self.feed, self.position, self._key
         if position.is_whole:
             assert feed.moment is not None
             if self._total is not None and not self._takes_all:
                 self._count("conflated", feed.total - self._total)
-            position = position.towards(feed.versions(feed.moment))
-        since = None if position.since is None else await self._moment(position.since)
-        now = await self._moment(position.at)
-        parts = feed.parts(position, since=since, now=now, start=position.start, end=self._end, live=False)
-        last = None if self._end is None else feed.query.start_of(self._end - 1) * SECOND
-        async for part, ends in parts:
-            over = {name: at if last is None else min(at, last) for name, at in ends.items()}
-            moved = {name: at for name, at in over.items() if at > position.over.get(name, -1)}
-            self.position = position = position.after(part.until, over, is_last=part.is_last)
-            if part.frames or moved:
-                yield Delivery(self._with_token(Batch(part.frames, moved)))
-            if self._ended() is not None:
-                return
-        self._total = feed.total
+            self.position = position = position.towards(feed.versions(feed.moment))
+        since = None if position.since is None else await feed.run(feed.moment_at, position.since, key=key)
+        now = await feed.run(feed.moment_at, position.at, key=key)
+        remainder, estimate = await feed.begun(
+            position, since=since, now=now, start=position.start, end=self._end, key=key
+        )
+        task = PartTask(remainder, position, self.form, self.write_token, (since, now), key=key)
+        return replace(task, heavy=estimate.is_heavy, small=estimate.is_small)
 
-    async def _moment(self, versions: Any) -> Moment:
-        return await self.feed.run(self.feed.moment_at, versions, live=False)
+    async def computed(self, task: PartTask) -> PartAnswer:
+        """Return a part, whose bytes count until the next one."""
+        self.unsent.release(self)
+        await self.unsent.take(self, self._key, _PART)
+        answer = await self.feed.computing.run(task)
+        self.unsent.resize(self, answer.size)
+        return answer
+
+    async def _difference(self) -> AsyncIterator[Delivery]:
+        """Yield the difference between its position and that of the feed, history first."""
+        (task, answer), self.first = self.first or (await self.begun(), None), None
+        while answer is not None or (answer := await self._unless_ended(task)) is not None:
+            self.position = answer.position
+            if answer.rows or answer.batch.over:
+                yield Delivery(answer.batch, answer=answer)
+            if self.position.is_whole:
+                self._total = self.feed.total
+                break
+            task, answer = (
+                replace(task, remainder=answer.remainder, position=answer.position, begun=False),
+                None,
+            )
+        self.unsent.release(self)
+
+    async def _unless_ended(self, task: PartTask) -> PartAnswer | None:
+        """Return a part; None if the service ends the stream before it is there."""
+        while True:
+            computing = asyncio.ensure_future(self.computed(task))
+            try:
+                while self._ended() is None:
+                    if (await asyncio.wait({computing}, timeout=_CHECK))[0]:
+                        return computing.result()
+                return None
+            except OverloadedError:  # too many tasks wait: this one waits here
+                await asyncio.sleep(_CHECK)
+            finally:
+                computing.cancel()
+
+    async def texts(self, delivery: Delivery) -> Iterator[bytes]:
+        """Return what is sent of a delivery, in parts; it is written outside of the event loop. [byte]"""
+        if delivery.answer is not None:
+            return delivery.answer.parts()
+        batch, sent, write = delivery.batch, delivery.sent, SHARED_TEXTS[self.form]
+        shared = {} if sent is None else sent.texts
+        if self.form not in shared:
+            shared[self.form] = asyncio.ensure_future(self.feed.run(write, batch))
+        text = await asyncio.shield(shared[self.form])
+        own = partial(own_text, self.form, batch, self.feed.query.type[0])
+        return chain(in_parts(text), in_parts(await self.feed.run(own) if self.form == ARROW else own()))
+
+    def beat_every(self, seconds: float) -> None:
+        """Send a heartbeat so often from now on. [s]"""
+        if seconds < self._heartbeat:
+            self._heartbeat = seconds
+            self.feed.wake()
 
     def _with_token(self, batch: Batch) -> Batch:
         return replace(batch, token=self.write_token(self.position))

@@ -1,4 +1,4 @@
-"""The part of a stream that HTTP and gRPC share: opening it, sending batches, and writing each batch once."""
+"""The part of a stream that HTTP and gRPC share: opening it, and a code for every failure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tidytape.query import StreamQuery
 from tidytape.service._accounts import Account
 from tidytape.service.stream._reader import Delivery, Reader
 from tidytape.service.stream._streams import Streams
-from tidytape.wire._stream import Batch
 
 _log = logging.getLogger("tidytape.service")
 
-PATIENCE = 30.0
-"""How long a caller may take to accept one batch before its connection is closed. [s]"""
-
 
 async def opened_reader(
-    streams: Streams, params: Iterable[tuple[str, str]], account: Account, facts: dict[str, object]
-) -> tuple[Reader, StreamQuery]:
+    streams: Streams,
+    params: Iterable[tuple[str, str]],
+    account: Account,
+    facts: dict[str, object],
+    form_of: Callable[[StreamQuery], str],
+) -> Reader:
     """Open a stream. The caller of this function calls `Streams.leave` when the stream is over.
 
     Parameters
@@ -32,6 +32,8 @@ async def opened_reader(
         The caller.
     facts : dict of str to object
         What the log says of the request; the query and its weight are added.
+    form_of : callable
+        Returns the form of the batches of a query, see `tidytape.service.stream._part`.
 
     Raises
     ------
@@ -41,10 +43,7 @@ async def opened_reader(
     query = StreamQuery.from_params(params)
     facts.update(route="stream", type=",".join(query.type))
     with StreamQuery.named_as_on_wire():
-        reader = await streams.open(query, account)
-    if reader.weight:
-        facts.update(weight=reader.weight)
-    return reader, query
+        return await streams.open(query, account, facts, form=form_of(query))
 
 
 async def deliveries(reader: Reader, facts: dict[str, object]) -> AsyncIterator[Delivery]:
@@ -52,7 +51,7 @@ async def deliveries(reader: Reader, facts: dict[str, object]) -> AsyncIterator[
     rows = 0
     try:
         async for delivery in reader.deliveries():
-            rows += delivery.batch.rows
+            rows += delivery.rows
             facts["rows"] = rows
             yield delivery
     except Exception:  # noqa: BLE001 - every failure gets a code
@@ -60,13 +59,3 @@ async def deliveries(reader: Reader, facts: dict[str, object]) -> AsyncIterator[
         number = facts["id"]
         _log.exception("request %s failed", number)
         yield reader.last(StreamEnd.INTERNAL_ERROR, f"the service failed; request {number}")
-
-
-def written(delivery: Delivery, form: str, write: Callable[[Batch], bytes]) -> bytes:
-    """Return the text of a batch without its token, written once for all readers of a feed."""
-    sent = delivery.sent
-    if sent is None:
-        return write(delivery.batch)
-    if form not in sent.texts:
-        sent.texts[form] = write(delivery.batch)
-    return sent.texts[form]  # type: ignore[no-any-return]  # of this form

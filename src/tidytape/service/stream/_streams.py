@@ -19,12 +19,15 @@ from tidytape.lake import MARKETS, LakeReader
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query._values import written_time
 from tidytape.service._accounts import Account
-from tidytape.service._answering import RefusedError, require_tier
+from tidytape.service._answering import RefusedError, charged, require_tier
 from tidytape.service.answer._engine import Engine
 from tidytape.service.stream._feed import Feed
 from tidytape.service.stream._moments import newest_data_time, require_files, versions_of
+from tidytape.service.stream._part import LINES
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._tokens import Position, Tokens
+from tidytape.service.work._bounds import Looks, Unsent
+from tidytape.service.work._computing import Computing, OverloadedError
 from tidytape.times import SECOND
 
 _log = logging.getLogger("tidytape.service")
@@ -43,6 +46,12 @@ class Streams:
         Answers from the newest version of the lake.
     tokens : Tokens
         Writes and reads resume tokens.
+    looks : Looks
+        Reads the lake's logs for readers.
+    computing : Computing
+        Computes history, and what is live and not small.
+    unsent : Unsent
+        Counts the bytes of history that wait to be sent.
     clock : callable
         Returns epoch nanoseconds. [ns]
     allowed : callable
@@ -64,6 +73,9 @@ class Streams:
         self,
         engine: Engine,
         tokens: Tokens,
+        looks: Looks,
+        computing: Computing,
+        unsent: Unsent,
         *,
         clock: Callable[[], int],
         allowed: Callable[[str], bool],
@@ -72,10 +84,12 @@ class Streams:
         self._engine, self._tokens, self._clock, self._allowed = engine, tokens, clock, allowed
         self._every = every or (_REMOTE if "://" in engine.lake.path else _LOCAL)
         self._live = ThreadPoolExecutor(_THREADS, "tidytape-live")
-        self._past = ThreadPoolExecutor(_THREADS, "tidytape-past")
+        self._looks, self._computing, self._unsent = looks, computing, unsent
         self._feeds: dict[str, Feed] = {}
         self._held: Counter[str] = Counter()
         self._looking: asyncio.Task[None] | None = None
+        self._steps: set[asyncio.Task[None]] = set()
+        self._barred: set[str] = set()
         self.is_closing = False
         self.readers: set[Reader] = set()
         self.counts: Counter[str] = Counter()
@@ -86,18 +100,21 @@ class Streams:
         since = [at for reader in self.readers if (at := reader.waits_since) is not None]
         return time.monotonic() - min(since) if since else 0.0
 
-    async def open(self, query: StreamQuery, account: Account) -> Reader:
+    async def open(
+        self, query: StreamQuery, account: Account, facts: dict[str, object], *, form: str = LINES
+    ) -> Reader:
         """Open a stream. The caller of this method calls `leave` when the stream is over.
 
-        It takes the weight of the history that it begins with, which `Account.state` then shows.
+        It takes the weight of the history that it begins with, which `Account.state` then shows, and computes the first
+        part of it. ``facts`` is what the log says of the request, ``form`` how batches are written.
 
         Raises
         ------
         QueryError
             If the query cannot be answered, the tier does not include it, or the token is not of it.
         RefusedError
-            If the key holds as many streams as it may, what the stream would go on from was removed, or the budget
-            does not hold the weight.
+            If the key holds as many streams as it may, what the stream would go on from was removed, the budget does
+            not hold the weight, or the first part cannot be computed now.
         LakeError
             If the lake cannot be read.
         """
@@ -113,33 +130,39 @@ class Streams:
         if self._held.total() >= _MOST:
             raise RefusedError("UNAVAILABLE", "too many streams are open; try again", retry_after=_PAUSE)
         digest = _digest(base)
-        feed = self._feeds.setdefault(digest, Feed(self._engine, base, self._live, self._past))
-        reader = Reader(feed, end=query.end, ended=partial(self._ended, account.key.id), count=self._count)
+        feed = self._feeds.setdefault(
+            digest, Feed(self._engine, base, self._live, self._looks, self._computing)
+        )
+        reader = Reader(
+            feed,
+            end=query.end,
+            key=account.key.id,
+            form=form,
+            unsent=self._unsent,
+            ended=partial(self._ended, account.key.id),
+            count=self._count,
+        )
         # From here on the feed is kept, and computes as far back as this reader needs.
-        feed.starts[reader] = start
+        feed.starts[reader], feed.keys[reader] = start, account.key.id
         self._held[account.key.id] += 1
         try:
-            lake = await feed.run(self._lake_id, live=False)
+            run = partial(feed.run, key=account.key.id)
+            lake = await run(self._lake_id)
             async with feed.still:
-                moment = feed.moment or await feed.moved(await feed.run(self._now))
-                reader.position = await self._position(query, feed, lake, digest)
+                moment = feed.moment or await feed.moved(await run(self._now), key=account.key.id)
+                reader.position = await self._position(query, feed, lake, digest, account.key.id)
                 self._require_tier(account, base, reader.position.start)
                 # Refuses names that the lake does not hold, and quotes whose price it does not know.
                 begin = {"start": reader.position.start, "end": reader.position.start + 1}
-                await feed.run(moment.engine.markets, base.model_copy(update=begin), live=False)
+                await run(moment.engine.markets, base.model_copy(update=begin))
                 feed.starts[reader] = reader.position.start
                 feed.over = reader.position.after(0, feed.over, is_last=True).over
-            reader.write_token = lambda at: self._tokens.write(at, lake=lake, query=digest)
-            reader.weight = await feed.run(self._weight, query, feed, reader.position, live=False)
-            if reader.weight:
-                admission = await account.take(reader.weight)
-                if not admission.admitted:
-                    raise RefusedError(
-                        "RATE_LIMITED",
-                        f"weight {reader.weight} is more than the {admission.remaining} left; wait "
-                        f"{admission.retry_after} s",
-                        retry_after=admission.retry_after,
-                    )
+            reader.write_token = partial(self._tokens.write, lake=lake, query=digest)
+            reader.weight = await run(self._weight, query, feed, reader.position)
+            if reader.weight or not reader.position.is_whole:
+                task = await reader.begun()
+                async with charged(account, reader.weight, task, facts):
+                    reader.first = task, await reader.computed(task)
         except BaseException:
             self.leave(reader, account)
             raise
@@ -152,11 +175,13 @@ class Streams:
         """Close a stream that `open` returned."""
         self._held[account.key.id] -= 1
         self.drop(reader)
+        self._unsent.release(reader)
 
     def drop(self, reader: Reader) -> None:
         """Compute nothing more for a reader, whose stream still counts as one of its key until `leave`."""
         self.readers.discard(reader)
         reader.feed.starts.pop(reader, None)
+        reader.feed.keys.pop(reader, None)
         self._feeds = {name: feed for name, feed in self._feeds.items() if feed.starts}
         if not self._feeds and self._looking is not None:
             self._looking.cancel()
@@ -175,7 +200,7 @@ class Streams:
         """Return why the service ends a stream of a key."""
         if self.is_closing:
             return StreamEnd.SHUTTING_DOWN, "the service ends; resume with the token"
-        if not self._allowed(key):
+        if key in self._barred:
             return StreamEnd.INVALID_API_KEY, "the key was revoked, or has expired"
         return None
 
@@ -194,14 +219,14 @@ class Streams:
     def _lake_id(self) -> str:
         return str(self._engine.lake.delta(MARKETS.name).metadata().id)
 
-    async def _position(self, query: StreamQuery, feed: Feed, lake: str, digest: str) -> Position:
+    async def _position(self, query: StreamQuery, feed: Feed, lake: str, digest: str, key: str) -> Position:
         """Return where a stream begins: where its token says, or with the history at the moment of the feed."""
-        moment = feed.moment
+        moment, run = feed.moment, partial(feed.run, key=key)
         assert moment is not None
         if query.token is None:
             start = query.start
             if start is None:
-                newest = await feed.run(newest_data_time, feed.query, moment, live=False) or self._clock()
+                newest = await run(newest_data_time, feed.query, moment) or self._clock()
                 start = feed.query.start_of(newest // SECOND)
             return Position(at=feed.versions(moment), since=None, until=start, start=start)
         # A token of an older release may name tables that the query does not depend on.
@@ -214,10 +239,10 @@ class Streams:
             )
         if not _is_at_least(feed.versions(moment), position.at):
             # Another replica has looked at the lake later than this one.
-            moment = await feed.moved(await feed.run(self._now))
+            moment = await feed.moved(await run(self._now), key=key)
         if not _is_at_least(feed.versions(moment), position.at):
             raise _expired("the lake is older than it, put back to an earlier state", position)
-        await feed.run(self._require_readable, feed, position, live=False)
+        await run(self._require_readable, feed, position)
         return position
 
     def _require_readable(self, feed: Feed, position: Position) -> None:
@@ -253,25 +278,45 @@ class Streams:
         return lake
 
     async def _look(self) -> None:
-        """Look at the lake as long as there are readers."""
+        """Look at the lake as long as there are readers; the steps of one look do not hold up the next one."""
         while True:
             await asyncio.sleep(self._every)
-            await self.look()
+            self._bar()
+            await self._begin_steps()
 
     async def look(self) -> None:
         """Look at the lake once, and compute what changed in it for every feed."""
+        self._bar()
+        await asyncio.gather(*await self._begin_steps())
+
+    def _bar(self) -> None:
+        """End the streams of keys that are no longer valid."""
+        self._barred = {key for key in +self._held if not self._allowed(key)}
+        if self._barred:
+            self._wake()
+
+    async def _begin_steps(self) -> list[asyncio.Task[None]]:
+        """Look at the lake, and begin to compute what changed for each feed that computes nothing now."""
         try:
             lake = await asyncio.get_running_loop().run_in_executor(self._live, self._now)
-            versions = await asyncio.get_running_loop().run_in_executor(self._live, versions_of, lake)
         except LakeError as error:  # the lake cannot be read now; it may come back
             _log.error("streams cannot look at the lake: %s", error.message)
-            return
-        behind = [feed for feed in self._feeds.values() if feed.is_behind(versions)]
-        await asyncio.gather(*(self._step(feed, lake) for feed in behind))
+            return []
+        versions = versions_of(lake)
+        behind = [
+            feed for feed in self._feeds.values() if feed.is_behind(versions) and not feed.still.locked()
+        ]
+        steps = [asyncio.create_task(self._step(feed, lake)) for feed in behind]
+        self._steps |= {*steps}
+        for step in steps:
+            step.add_done_callback(self._steps.discard)
+        return steps
 
     async def _step(self, feed: Feed, lake: LakeReader) -> None:
         try:
             await feed.step(lake)
+        except OverloadedError:
+            pass  # the next look begins it again
         except Exception as error:  # noqa: BLE001 - its readers are told
             _log.exception("a stream failed")
             feed.failure = error

@@ -67,6 +67,10 @@ class Position:
         """Return the position at which the difference to a later moment begins."""
         return replace(self, at=at, since=self.at, until=self.start)
 
+    def moved(self, over: Mapping[str, int]) -> dict[str, int]:
+        """Return those starts of last intervals that are later than what was said before."""
+        return {name: start for name, start in over.items() if start > self.over.get(name, -1)}
+
     def after(self, until: int, over: Mapping[str, int], *, is_last: bool) -> Position:
         """Return the position after a part of the difference was sent.
 

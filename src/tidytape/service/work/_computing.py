@@ -1,4 +1,4 @@
-"""Computing answers: the task, the bytes of its answer, and the simplest way, threads of this process.
+"""Computing: the task, the bytes of its answer, and the simplest way, threads of this process.
 
 Threads and worker processes share what stands here. It loads no web framework.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Generic, Protocol, Self, TypeVar
 
 import anyio
 import polars as pl
@@ -33,7 +34,9 @@ PROTO_MIME = "application/x-protobuf"
 
 _AT_ONCE = 8
 _LARGE = 256 * 1024  # bytes; a smaller body goes through the pipe
-_PART = 256 * 1024  # bytes
+
+PART = 128 * 1024
+"""How much of a body is sent at a time: so much a connection holds that nobody reads, and its buffer. [byte]"""
 
 
 class SharedBody:
@@ -62,8 +65,14 @@ class SharedBody:
 
     def parts(self) -> Iterator[bytes]:
         """Yield the body in parts. [byte]"""
-        for start in range(0, self.size, _PART):
-            yield os.pread(self._file, _PART, start)
+        for start in range(0, self.size, PART):
+            yield os.pread(self._file, PART, start)
+
+
+def in_parts(body: bytes) -> Iterator[bytes]:
+    """Yield bytes in the parts that they are sent in. [byte]"""
+    for start in range(0, len(body), PART):
+        yield body[start : start + PART]
 
 
 def left_in_memory(body: bytes, path: str | None) -> bytes | None:
@@ -132,43 +141,6 @@ def qualities(header: str) -> dict[str, float]:
     return qualities
 
 
-@dataclass(slots=True)
-class Task:
-    """One answer to compute.
-
-    Attributes
-    ----------
-    query : PointsQuery
-        The query.
-    markets : dict of str to list of Market
-        The markets that it selects, by data type.
-    form : str
-        Media type of the answer.
-    coding : str
-        The ``Accept-Encoding`` header of the caller.
-    key : str
-        Id of the caller's key; the queue serves keys in turn.
-    heavy : bool
-        Whether it may not take the last worker, see `tidytape.service.answer._estimate`.
-    lake : LakeReader or None
-        The lake at the moment of the request, which everything that it needs is read from; None in another process.
-    small : bool
-        Whether it is so small for certain that a thread of the service may compute it, which nothing can stop.
-    begun : bool
-        Whether its computation has begun. A task that is dropped earlier costs the caller nothing.
-    """
-
-    query: PointsQuery
-    markets: MarketsByType
-    form: str
-    coding: str
-    key: str = ""
-    heavy: bool = False
-    small: bool = False
-    lake: LakeReader | None = None
-    begun: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A computed answer.
@@ -186,6 +158,101 @@ class Answer:
     body: bytes | SharedBody | None
     headers: Mapping[str, str]
     rows: int
+
+    @property
+    def size(self) -> int:
+        """Length of the body. [byte]"""
+        return self.body.size if isinstance(self.body, SharedBody) else len(self.body or b"")
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield the body in parts. [byte]"""
+        if isinstance(self.body, SharedBody):
+            yield from self.body.parts()
+        else:
+            yield from in_parts(self.body or b"")
+
+
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(slots=True, kw_only=True)
+class Task(ABC, Generic[A]):
+    """Something to compute for a key: an answer, or a part of a stream. It is pickled for another process.
+
+    Attributes
+    ----------
+    key : str
+        Id of the caller's key; the queue serves keys in turn.
+    heavy : bool
+        Whether it may not take the last worker, see `tidytape.service.answer._estimate`.
+    small : bool
+        Whether it is so small for certain that a thread of the service may compute it, which nothing can stop.
+    begun : bool
+        Whether its computation has begun. A task that is dropped earlier costs the caller nothing.
+    """
+
+    key: str = ""
+    heavy: bool = False
+    small: bool = False
+    begun: bool = False
+
+    @abstractmethod
+    def computed(self, engine: Engine) -> A:
+        """Compute the answer."""
+
+    @abstractmethod
+    def for_process(self) -> Self:
+        """Return the task as another process gets it."""
+
+
+@dataclass(slots=True)
+class AnswerTask(Task[Answer]):
+    """A whole answer to compute.
+
+    Attributes
+    ----------
+    query : PointsQuery
+        The query.
+    markets : dict of str to list of Market
+        The markets that it selects, by data type.
+    form : str
+        Media type of the answer.
+    coding : str
+        The ``Accept-Encoding`` header of the caller.
+    lake : LakeReader or None
+        The lake at the moment of the request, which everything that it needs is read from; None in another process.
+    """
+
+    query: PointsQuery
+    markets: MarketsByType
+    form: str
+    coding: str
+    lake: LakeReader | None = None
+
+    def for_process(self) -> Self:
+        """Return the task without the lake, which another process opens itself."""
+        return replace(self, lake=None)
+
+    def computed(self, engine: Engine) -> Answer:
+        """Compute the answer.
+
+        Raises
+        ------
+        QueryError
+            If the rows show that the query cannot be answered.
+        """
+        if self.lake is not None:
+            engine = engine.at(self.lake)
+        query, markets = self.query, self.markets
+        if self.form == JSON_MIME and (body_and_rows := engine.body(query, markets)) is not None:
+            body, rows = body_and_rows
+            return Answer(*compressed(body, self.coding), rows)
+        frames = engine.frames(query, markets, lists_once=self.form != ARROW_MIME)
+        # If all recorded candles are longer than the interval, an empty answer would look like an hour without trades.
+        if query.group_by is not None or query.gapfill or all(frame.is_empty() for _, frame in frames):
+            engine.refuse_finer(query, markets)
+        body = _ENCODED[self.form](frames, engine.notes(query, markets, frames))
+        return Answer(*compressed(body, self.coding), sum(frame.height for _, frame in frames))
 
 
 class OverloadedError(Exception):
@@ -207,11 +274,11 @@ class StoppedError(Exception):
 
 
 class Computing(Protocol):
-    """Computes answers off the event loop."""
+    """Computes tasks off the event loop."""
 
     @property
     def limits(self) -> Limits:
-        """What one answer may take."""
+        """What one task may take."""
 
     @property
     def waiting(self) -> int:
@@ -221,29 +288,20 @@ class Computing(Protocol):
     def ended(self) -> int:
         """How many workers ended before they answered."""
 
-    async def answer(self, task: Task) -> Answer:
+    async def run(self, task: Task[A]) -> A:
         """Return the answer. Cancelling the coroutine drops the task unless its computation has begun."""
 
 
-def computed(engine: Engine, task: Task) -> Answer:
-    """Compute an answer.
+def computed(engine: Engine, task: Task[A]) -> A:
+    """Compute a task; every way of computing calls this function.
 
     Raises
     ------
-    QueryError
-        If the rows show that the query cannot be answered.
+    LakeError
+        If an object store does not answer; and what the task raises.
     """
-    if task.lake is not None:
-        engine = engine.at(task.lake)
-    if task.form == JSON_MIME and (body_and_rows := engine.body(task.query, task.markets)) is not None:
-        body, rows = body_and_rows
-        return Answer(*compressed(body, task.coding), rows)
-    frames = engine.frames(task.query, task.markets, lists_once=task.form != ARROW_MIME)
-    # If all recorded candles are longer than the interval, an empty answer would look as if nothing had been traded.
-    if task.query.group_by is not None or task.query.gapfill or all(frame.is_empty() for _, frame in frames):
-        engine.refuse_finer(task.query, task.markets)
-    body = _ENCODED[task.form](frames, engine.notes(task.query, task.markets, frames))
-    return Answer(*compressed(body, task.coding), sum(frame.height for _, frame in frames))
+    with engine.lake._reading():
+        return task.computed(engine)
 
 
 Frames = Sequence[tuple[str, pl.DataFrame]]
@@ -288,10 +346,10 @@ class Threads:
         """How many tasks wait for a thread."""
         return self._limiter.statistics().tasks_waiting
 
-    async def answer(self, task: Task) -> Answer:
+    async def run(self, task: Task[A]) -> A:
         """Return the answer."""
 
-        def work() -> Answer:
+        def work() -> A:
             task.begun = True
             return computed(self._engine, task)
 

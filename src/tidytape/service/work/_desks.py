@@ -1,4 +1,4 @@
-"""Desks: places where one answer at a time is computed. Tasks wait while no desk is idle, and keys take turns."""
+"""Desks: places where one task at a time is computed. Tasks wait while no desk is idle, and keys take turns."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits
-from tidytape.service.work._computing import Answer, Computing, OverloadedError, StoppedError, Task, computed
+from tidytape.service.work._computing import (
+    A,
+    Computing,
+    OverloadedError,
+    StoppedError,
+    Task,
+    computed,
+)
 from tidytape.service.work._fair_queue import FairQueue
 
 
 class Waiting:
     """A task and the future of its answer."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task[Any]) -> None:
         self.task = task
         self.began: float | None = None
-        self.future: Future[Answer] = Future()
+        self.future: Future[Any] = Future()
 
     def refuse(self) -> None:
         """Refuse the task, unless its caller has hung up."""
@@ -83,7 +90,7 @@ class Desks(ABC, Generic[D]):
         """How many answers are computed."""
         return len(self._desks) - len(self._idle)
 
-    async def answer(self, task: Task) -> Answer:
+    async def run(self, task: Task[A]) -> A:
         """Return the answer.
 
         Raises
@@ -101,7 +108,7 @@ class Desks(ABC, Generic[D]):
             self._hand_out()
             self._refuse_surplus()
         try:
-            return await self._awaited(waiting)
+            return await self._awaited(waiting)  # type: ignore[no-any-return]  # of this task
         except asyncio.CancelledError:
             with self._lock:
                 self._turns.drop(waiting)
@@ -125,12 +132,12 @@ class Desks(ABC, Generic[D]):
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    async def _awaited(self, waiting: Waiting) -> Answer:
+    async def _awaited(self, waiting: Waiting) -> Any:
         """Return the answer once a desk has computed it."""
         return await asyncio.wrap_future(waiting.future)
 
     @abstractmethod
-    def _computed(self, desk: D, task: Task) -> Answer:
+    def _computed(self, desk: D, task: Task[A]) -> A:
         """Compute an answer at a desk."""
 
     def _lanes_of(self, desk: D) -> tuple[bool, ...]:
@@ -195,7 +202,7 @@ class SmallDesks(Desks[Desk]):
             [Desk(number) for number in range(desks)], waiting=waiting, waiting_of_key=waiting_of_key
         )
 
-    async def _awaited(self, waiting: Waiting) -> Answer:
+    async def _awaited(self, waiting: Waiting) -> Any:
         answer, seconds = asyncio.wrap_future(waiting.future), self._seconds
         try:
             while seconds > 0:
@@ -206,7 +213,7 @@ class SmallDesks(Desks[Desk]):
             answer.cancel()
         raise StoppedError(too_long=True)
 
-    def _computed(self, desk: Desk, task: Task) -> Answer:
+    def _computed(self, desk: Desk, task: Task[A]) -> A:
         return computed(self._engine, task)
 
 
@@ -246,9 +253,9 @@ class SmallFirst:
         """How many workers ended before they answered."""
         return self._others.ended
 
-    async def answer(self, task: Task) -> Answer:
-        """Return the answer; see `Desks.answer`."""
-        return await (self._small if task.small else self._others).answer(task)
+    async def run(self, task: Task[A]) -> A:
+        """Return the answer; see `Desks.run`."""
+        return await (self._small if task.small else self._others).run(task)
 
     def drain(self) -> None:
         """Refuse the tasks that wait, and from now on every task that finds no idle desk."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidytape.lake import LakeReader
 from tidytape.service.answer._scan import Limits
-from tidytape.service.work._computing import Answer, SharedBody, StoppedError, Task
+from tidytape.service.work._computing import A, SharedBody, StoppedError, Task
 from tidytape.service.work._desks import Desk, Desks
 from tidytape.service.work._worker import Begin, Job
 
@@ -189,15 +189,13 @@ class Processes(Desks[_Desk]):
             return (False,)
         return (False, True) if desk.was_heavy else (True, False)
 
-    def _computed(self, desk: _Desk, task: Task) -> Answer:
+    def _computed(self, desk: _Desk, task: Task[A]) -> A:
         while not desk.is_alive:  # somebody else ended it while it was idle
             self._replace(desk)
         parcel = SharedBody()
         yields = task.heavy and self.workers > 1
         try:
-            answer: Answer = desk.answer(
-                Job(replace(task, lake=None), parcel.path, yields), seconds=self._seconds
-            )
+            answer: A = desk.answer(Job(task.for_process(), parcel.path, yields), seconds=self._seconds)
         except StoppedError as error:
             _log.error(
                 "a worker was ended: its answer took %s",

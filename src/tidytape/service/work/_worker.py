@@ -72,7 +72,7 @@ class Job:
         Whether the operating system runs this worker at a lower priority from now on.
     """
 
-    task: Task
+    task: Task[Any]
     place: str | None
     yields: bool
 

@@ -2,11 +2,17 @@
 
 const byId = (id) => document.getElementById(id);
 
+// Control characters, those of direction among them, are written out; line breaks stay.
+const visible = (child) =>
+  typeof child === "string"
+    ? child.replace(/(?!\n)[\p{Cc}\p{Cf}]/gu, (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`)
+    : child;
+
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== false && value != null) element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children);
+  element.append(...children.map(visible));
   return element;
 }
 
