@@ -56,7 +56,7 @@ def test_there_is_a_command_for_every_layout():
 def test_every_option_is_said_of_the_layout_the_market_or_the_run():
     always, following = (
         {"files", "lake", "verbose", "as_json", "skip_bad", "workers"},
-        {"follow", "every", "keep"},
+        {"follow", "every", "most_bad", "keep"},
     )
     for name, layout in LAYOUTS.items():
         run = always | following if layout.follows else always

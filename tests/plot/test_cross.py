@@ -43,9 +43,8 @@ def legend(ax):
 
 def test_premiums_are_in_basis_points(ax, native):
     drawn = plot.premium(cross.premium(native(THREE)), ax=ax)
-    assert_allclose(
-        drawn.lines["A"].get_ydata(), [(100 / 101 - 1) * 1e4, 0, np.nan, np.nan]
-    )  # at the end it is alone
+    alone = np.nan
+    assert_allclose(drawn.lines["A"].get_ydata(), [(100 / 101 - 1) * 1e4, 0, np.nan, alone])
     assert_allclose(drawn.lines["C"].get_ydata(), [(102 / 101 - 1) * 1e4])
     assert list(drawn.lines) == ["A", "C"]  # that of B is 0 throughout
     assert ax.get_ylabel() == "Premium over the median [bp]"

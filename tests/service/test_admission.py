@@ -108,7 +108,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_history_and_large_live_steps_of_processes_are_those_of_threads(
     traded: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Estimate, "is_about_small", property(lambda estimate: False))
+    monkeypatch.setattr(Estimate, "is_probably_small", property(lambda estimate: False))
     processes = Processes(traded, workers=1)
 
     async def read() -> None:
@@ -425,7 +425,7 @@ def test_the_stream_of_a_revoked_key_ends_within_two_seconds(traded: Lake) -> No
     ):
         lines = answer.iter_lines()
         next(lines)
-        keys._keys.clear()
+        keys._by_id.clear()
         began = time.monotonic()
         *_, last = lines
         assert json.loads(last)["end"]["code"] == "INVALID_API_KEY"

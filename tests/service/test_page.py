@@ -246,7 +246,7 @@ def test_a_type_offers_what_the_table_of_capabilities_says(told: dict[str, Any])
     for one in told["types"]:
         kind = DATA_TYPES[one["name"]]
         offered = {
-            "transform.normalize.quote": kind.usd,
+            "transform.normalize.quote": kind.usd or kind.name == "FUNDING_RATE_AGG",
             "transform.groupBy.type": kind.group_by is not None,
             "gapfill": kind.gapfill,
             "tenor": kind.per_tenor,

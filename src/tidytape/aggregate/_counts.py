@@ -122,16 +122,20 @@ def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     if not len(ranges) or is_sparse or range_size.max() > MOST_NUMBERS:
         return with_volumes(_grouped(touches(ranges.lazy())), traded.lazy()).collect().sort("session", "row")
     ends = np.cumsum(spans)
-    cells, row_of_cell = ends[-1], np.repeat(lowest - ends + spans, spans) + np.arange(ends[-1])
+    cell_count, row_of_cell = ends[-1], np.repeat(lowest - ends + spans, spans) + np.arange(ends[-1])
     cell_offset = np.repeat(ends - spans - lowest, np.diff(starts, append=len(low)))
     begin, end = low + cell_offset, high + cell_offset + 1
     # The ranges of several markets in one block may overlap, so each range starts after the ends of those before it.
     is_next = (np.diff(session, prepend=-1) != 0) | (np.diff(block, prepend=-1) != 0)
-    block_offset = np.cumsum(is_next) * (cells + 1)  # the offset lifts each block above those before it
+    block_offset = np.cumsum(is_next) * (cell_count + 1)  # the offset lifts each block above those before it
     end_so_far = np.maximum.accumulate(end + block_offset)
     begin[1:] = np.clip(end_so_far[:-1] - block_offset[1:], begin[1:], end[1:])
-    changes = np.bincount(begin, minlength=cells + 1) - np.bincount(end, minlength=cells + 1)
-    counts, first, last = np.cumsum(changes)[:-1], np.empty(cells, np.int64), np.empty(cells, np.int64)
+    changes = np.bincount(begin, minlength=cell_count + 1) - np.bincount(end, minlength=cell_count + 1)
+    counts, first, last = (
+        np.cumsum(changes)[:-1],
+        np.empty(cell_count, np.int64),
+        np.empty(cell_count, np.int64),
+    )
     slices = list(zip(begin.tolist(), end.tolist(), block.tolist(), strict=True))
     for start, stop, number in slices:
         last[start:stop] = number
@@ -151,7 +155,7 @@ def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     )
     cell = (row + (ends - spans - lowest)[at_session])[is_inside].astype(np.int64)  # a null row is NaN
     for name in VOLUMES:
-        volume = np.zeros(cells)
+        volume = np.zeros(cell_count)
         volume[cell] = traded[name].to_numpy()[is_inside]
         columns[name] = volume[touched_cells]
     # In the arrays, unknown volumes are NaN.

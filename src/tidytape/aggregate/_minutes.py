@@ -172,13 +172,13 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
     [(10.0, 11.0, 3.0)]
     """
     bucket, volume = bucket_start(nw.col("timestamp"), frame_interval(interval)), _VOLUME[amount]
-    groups = [*MARKET, "side"] if by_side else [*MARKET]
+    group_columns = [*MARKET, "side"] if by_side else [*MARKET]
     first_keys, by_first = order_keys(minutes, "__first", _FIRST)
     last_keys, by_last = order_keys(minutes, "__last", _LAST)
     return (
         exact.in_parts(minutes, volume)
         .with_columns(bucket.alias(BUCKET), *first_keys, *last_keys)
-        .group_by(*groups, BUCKET)
+        .group_by(*group_columns, BUCKET)
         .agg(
             first(minutes, "open", by_first).alias("open"),
             nw.col("high").max(),
@@ -189,13 +189,13 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
             nw.col("last_timestamp").max(),
         )
         .select(
-            *groups,
+            *group_columns,
             nw.col(BUCKET).alias("timestamp"),
             *OHLC,
             exact.total(volume).alias("volume"),
             *("first_timestamp", "last_timestamp"),
         )
-        .sort(*groups, "timestamp")
+        .sort(*group_columns, "timestamp")
     )
 
 

@@ -243,8 +243,8 @@ def tpo_of(
     [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table, parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(profiles_of(parts, cut, now), times=NEW_TIMES)
+    table, profile_parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(profiles_of(profile_parts, cut, now), times=NEW_TIMES)
 
 
 def tpo_touches(
@@ -357,8 +357,8 @@ def tpo_touches_of(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table, parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(_touches(parts, cut))
+    table, profile_parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(_touches(profile_parts, cut))
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,13 +470,15 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     )
 
 
-def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
+def profiles_of(profile_parts: Parts, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with the session's prices, its value area and the flags of each level."""
     levels = counted(
-        parts.ranges, _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY), cut.grid
+        profile_parts.ranges,
+        _traded(profile_parts, cut, ["session", "row"], cut.session or Interval.DAY),
+        cut.grid,
     )
     return (
-        _with_flags(with_columns_of(levels, parts.sessions, ["session"]), cut, now)
+        _with_flags(with_columns_of(levels, profile_parts.sessions, ["session"]), cut, now)
         .with_columns(
             nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
@@ -504,23 +506,23 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
     )
 
 
-def _touches(parts: Parts, cut: Cut) -> Rows:
+def _touches(profile_parts: Parts, cut: Cut) -> Rows:
     """Return one row per session, block and price row touched, with the volumes of the block in that row."""
     key = ["session", "block_id", "row"]
     return (
-        with_volumes(touches(parts.ranges), _traded(parts, cut, key, cut.piece), key)
-        .join(parts.sessions.select(*PROFILE, "session"), on="session", how="inner")
+        with_volumes(touches(profile_parts.ranges), _traded(profile_parts, cut, key, cut.piece), key)
+        .join(profile_parts.sessions.select(*PROFILE, "session"), on="session", how="inner")
         .sort("session", "block_id", "row")
         .select(*PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *SIDES, "volume")
     )
 
 
-def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
+def _traded(profile_parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
     """Return the traded volumes of each key.
 
     ``interval`` is the longest interval that lies within one time block or session of the key; for months it is a day.
     """
-    profile = parts.traded(interval).select(
+    profile = profile_parts.traded(interval).select(
         *MARKET,
         nw.col("timestamp").alias(BUCKET),
         cut.grid.row(nw.col("price")).alias("row"),
@@ -529,7 +531,7 @@ def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
     is_summed = cut.session is None and interval is Interval.DAY
     # The profile's volume is the float sum of two volumes; summing it in parts rounds it to their decimal sum.
     sum_columns = _SUMMED if is_summed else ("volume",)
-    volumes = exact.in_parts(parts.numbered(cut.placed(profile)), *sum_columns)
+    volumes = exact.in_parts(profile_parts.numbered(cut.placed(profile)), *sum_columns)
     if is_summed:
         volumes = volumes.group_by(*key).agg(exact.summed(*sum_columns))
     return volumes.select(
@@ -587,8 +589,8 @@ def tpo_of_minutes(
     united: bool,
 ) -> tuple[Rows, Rows]:
     """Return the results of `tpo_of` and, without volumes, of `tpo_touches_of`, from minute candles and profiles."""
-    parts = _cut_minutes(minutes, rows, cut, amount, united=united)
-    return profiles_of(parts, cut, None), parts.touched(cut)
+    profile_parts = _cut_minutes(minutes, rows, cut, amount, united=united)
+    return profiles_of(profile_parts, cut, None), profile_parts.touched(cut)
 
 
 def with_lists(levels: Rows, touched: Rows, *, lists_once: bool = False) -> Rows:
@@ -660,9 +662,9 @@ def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut
         .with_row_index("session", order_by=PROFILE)
         .with_columns(nw.col("session").cast(nw.Int64))
     )
-    parts = Parts(sessions, ranges, traded)
-    ranges = parts.numbered(cut.placed(ranges)).select("session", "block_id", "lowest", "highest")
-    return replace(parts, ranges=ranges)
+    profile_parts = Parts(sessions, ranges, traded)
+    ranges = profile_parts.numbered(cut.placed(ranges)).select("session", "block_id", "lowest", "highest")
+    return replace(profile_parts, ranges=ranges)
 
 
 def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:

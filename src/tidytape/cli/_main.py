@@ -177,7 +177,7 @@ def main() -> None:
     if sys.stderr is None:  # the parent process closed it, but progress bars write to it
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     words = [word for word in sys.argv[1:] if word != _DEBUG]
-    is_debug = len(words) < len(sys.argv) - 1
+    is_debug = _DEBUG in sys.argv[1:]
     spell = partial(_as_option, tuple(words))
     handler, showwarning = _Warnings(spell), warnings.showwarning
     logging.getLogger("tidytape").addHandler(handler)

@@ -356,40 +356,51 @@ def spans_to_check(part: Part) -> list[Span]:
 
 
 def _ends_without_points(part: Part) -> list[Span]:
-    """Return the spans at the end and the start of the window in which a series has no points and no note says why."""
+    """Return at most two spans, at the end and at the start of the window.
+
+    In these at least one series lacks points, and no note says why.
+    """
     start, end = part.span
-    explained = {(note.exchange, note.raw_symbol) for note in part.notes or ()}
-    if explained and part.query.group_by is not None:
+    explained_markets = {(note.exchange, note.raw_symbol) for note in part.notes or ()}
+    if explained_markets and part.query.group_by is not None:
         return []
-    extents = [row for row in _extents(part) if (row["exchange"], row["raw_symbol"]) not in explained]
-    latest_first = max((row["first"] for row in extents), default=start)
-    known_until = [end if row["known"] is None else min(end, row["known"]) for row in extents]
-    early_ends = [
-        row["after"] for row, until in zip(extents, known_until, strict=True) if row["after"] < until
+    extents = [
+        extent
+        for extent in _extents(part)
+        if (extent["exchange"], extent["raw_symbol"]) not in explained_markets
     ]
-    at_end = [(min(early_ends), max(known_until))] if early_ends else []
-    return at_end + ([(start, min(end, latest_first))] if start < latest_first else [])
+    latest_first_point = max((extent["first_point"] for extent in extents), default=start)
+    known_ends = [
+        end if extent["known_until"] is None else min(end, extent["known_until"]) for extent in extents
+    ]
+    early_ends = [
+        extent["points_end"]
+        for extent, known_end in zip(extents, known_ends, strict=True)
+        if extent["points_end"] < known_end
+    ]
+    at_end = [(min(early_ends), max(known_ends))] if early_ends else []
+    return at_end + ([(start, min(end, latest_first_point))] if start < latest_first_point else [])
 
 
 def _extents(part: Part) -> list[dict[str, Any]]:
     """Return a row per series that has points in the window: where its points begin and end, and how many they are.
 
-    ``first`` is the start of the first point, ``after`` the end of the last point. ``known`` is the time up to which
-    the service knows the market, or null. [s since the epoch]
+    ``first_point`` is the start of the first point, ``points_end`` the end of the last point. ``known_until`` is the
+    time up to which the service knows the market, or null. [s since the epoch]
     """
     frame = within(part.frame, part.query.start, part.query.end)
     if frame.is_empty():
         return []
     second = pl.col("timestamp").dt.epoch("s")
     # If ``data_until`` is before the last point, it is wrong and counts as null.
-    known: pl.Expr = pl.lit(None)
+    known_until: pl.Expr = pl.lit(None)
     if DATA_UNTIL in frame.columns:
-        known = pl.col(DATA_UNTIL).max().dt.epoch("s")
-        known = pl.when(known >= second.max()).then(known)
+        known_until = pl.col(DATA_UNTIL).max().dt.epoch("s")
+        known_until = pl.when(known_until >= second.max()).then(known_until)
     aggregates = {
-        "first": second.min(),
-        "after": second.max() + part.query.step,
-        "known": known,
+        "first_point": second.min(),
+        "points_end": second.max() + part.query.step,
+        "known_until": known_until,
         "points": pl.len(),
     }
     series_columns = [name for name in _SERIES_COLUMNS if name in frame.columns]
@@ -413,9 +424,9 @@ def narrower_span(part: Part, probe: Part, span: Span) -> list[Span]:
     most = max((row["points"] for row in rows), default=0)
     longest_series = [row for row in rows if row["points"] == most]
     if start == part.span[0]:
-        end = max((row["first"] for row in longest_series), default=start)
+        end = max((row["first_point"] for row in longest_series), default=start)
     else:
-        start = min((row["after"] for row in longest_series), default=end)
+        start = min((row["points_end"] for row in longest_series), default=end)
     return [(start, end)] if start < end else []
 
 

@@ -1,4 +1,4 @@
-"""What a fetch was and what it cost, and the fingerprint of its frame."""
+"""The metadata of a fetch: what it asked for, the weight it used, and the fingerprint of its frame."""
 
 from __future__ import annotations
 

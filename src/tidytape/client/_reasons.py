@@ -219,9 +219,9 @@ def _filled_markets(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
 
 def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason | None:
     """Return the reason of one market from its notes on the parts of a window; None if its points fill the window."""
-    firsts = [note.first for note in notes if note.first is not None]
-    lasts = [note.last for note in notes if note.last is not None]
-    first, last = min(firsts, default=None), max(lasts, default=None)
+    first_times = [note.first for note in notes if note.first is not None]
+    last_times = [note.last for note in notes if note.last is not None]
+    first, last = min(first_times, default=None), max(last_times, default=None)
     codes = {note.code for note in notes}
     if not is_empty and NoteCode.PART not in codes:
         return None

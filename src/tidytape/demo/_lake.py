@@ -19,7 +19,7 @@ from tidytape.demo._options import CHAINS, Chain
 from tidytape.demo._outcomes import Outcomes, prediction_market
 from tidytape.demo._quotes import Quotes
 from tidytape.demo._tokens import tokens
-from tidytape.demo._trades import Tape
+from tidytape.demo._trades import DemoTrades
 from tidytape.errors import QueryError
 
 DAYS = 3
@@ -30,7 +30,7 @@ class _Simulated:
     """Simulates all events of one market, day by day."""
 
     def __init__(self, market: DemoMarket, seed: int) -> None:
-        self._quotes, self._tape = Quotes(market, seed), Tape(market, seed)
+        self._quotes, self._trades = Quotes(market, seed), DemoTrades(market, seed)
         self._books = Books(market, seed) if market.book else None
         self._interest = Interest(market, seed) if market.open_interest else None
         self._funding = FundingRates(market, market.funding, seed) if market.funding else None
@@ -38,7 +38,7 @@ class _Simulated:
     def day(self, hidden: Hidden) -> dict[str, pl.DataFrame]:
         """Return the rows of the next day by table of the lake."""
         quoted = self._quotes.day(hidden)
-        rows = {"trades": self._tape.day(quoted)}
+        rows = {"trades": self._trades.day(quoted)}
         if self._books:
             rows["book"] = self._books.day(quoted)
         if self._funding:

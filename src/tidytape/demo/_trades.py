@@ -45,7 +45,7 @@ class _Orders(NamedTuple):
     size: Floats
 
 
-class Tape:
+class DemoTrades:
     """The trades of one market, day by day.
 
     Parameters

@@ -227,7 +227,9 @@ def _in_parts(frame: Any, values: Sequence[str], *, weight: str) -> Any:
 
 
 def _total(name: str) -> nw.Expr:
+    """Add up the parts of a sum; the small parts first, to lose fewer digits."""
     integers, fractions, remainders = (nw.col(_name(name, part)) for part in _PARTS)
+    # The other parts of an infinite product are NaN, which would hide that the sum is infinite.
     return (
         nw.when(integers.is_finite())
         .then(integers + (fractions + remainders))

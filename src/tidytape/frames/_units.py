@@ -139,8 +139,8 @@ def require_blocks(
         for size in (size for size in sizes.to_list() if isfinite(size) and size > 0):
             ratio = step / Fraction(str(size))
             if ratio.denominator != 1 or (exactly and ratio != 1):
-                height_of_levels = f"{size:.12g}, the block_size of the levels"
-                expected = height_of_levels if exactly else f"a whole multiple of {height_of_levels}"
+                expected_height_text = f"{size:.12g}, the block_size of the levels"
+                expected = expected_height_text if exactly else f"a whole multiple of {expected_height_text}"
                 raise QueryError(parameter, got=float(step), expected=expected)
         return table
     height = nw.col(BLOCK_SIZE)

@@ -23,7 +23,7 @@ from tidytape.plot._series import Identity, numbers
 from tidytape.plot._tracks import IDENTITY_COLUMNS, Tracks, dates, labels
 
 _COUNTS = ("start", "end", "expected", "present", "missing", "completeness")
-_TINY = 1e-12  # separates "none" from the smallest share, and "all" from the largest
+_TINY = 1e-12  # a share below this counts as "none", and one within this of 1 counts as "all"
 CLASSES = (
     (_TINY, "down", 1.0, "none"),
     (0.5, "down", 0.75, "under 50%"),

@@ -290,8 +290,8 @@ def _numbers(
     box_width, box_height = style.room(
         ax, BODY * width / np.ptp(ax.get_xlim()), height / np.ptp(ax.get_ylim())
     )
-    size = min(0.92 * box_width / (_LETTER * max(map(len, texts))), box_height / _LINE, _LARGEST)
-    if size < _SMALLEST:
+    font_size = min(0.92 * box_width / (_LETTER * max(map(len, texts))), box_height / _LINE, _LARGEST)
+    if font_size < _SMALLEST:
         return ()
     colours: Any = levels.to_rgba(rows.buy - rows.sell)
     middle = dates_of(rows.time) + width / 2
@@ -302,7 +302,7 @@ def _numbers(
             text,
             ha="center",
             va="center_baseline",
-            size=size,
+            size=font_size,
             color=style.on(tuple(colour[:3])),
             clip_on=True,
             zorder=2.6,

@@ -191,11 +191,11 @@ def draw_profile(ax: Axes, rows: ProfileRows, *, quote: str | None) -> Profile:
     unit = identity.amounts(quote)
     if area is None:
         edges, volumes = np.array([0.0, 1.0]), dict.fromkeys(rows.levels.volumes, np.array([np.nan]))
-        height = None
+        row_height = None
     else:
         edges, volumes = _drawn_rows(rows.levels, area.step)
-        height = float(edges[1] - edges[0])
-        unit = identity.amounts(quote, style.price_text(height, height))
+        row_height = float(edges[1] - edges[0])
+        unit = identity.amounts(quote, style.price_text(row_height, row_height))
 
     # Draw one outline per colour instead of a bar per row: bars would show seams, and thin bars moiré.
     def stack(value: NDArray[np.float64], base: NDArray[np.float64], colour: str, label: str) -> StepPatch:
@@ -226,8 +226,10 @@ def draw_profile(ax: Axes, rows: ProfileRows, *, quote: str | None) -> Profile:
     shade, lines = mark(ax, area)
     # If several rows of the value area are drawn as one, the POC may not be in the longest drawn row; a note says why.
     row_note = f"area: rows of {style.price_text(area.step, area.step)} {identity.quote}"
-    note = "" if height is None or np.isclose(height, area.step) else row_note
-    return Profile(ax, buy, sell, shade, lines, area.poc, area.vah, area.val, area.share, height, note, both)
+    note = "" if row_height is None or np.isclose(row_height, area.step) else row_note
+    return Profile(
+        ax, buy, sell, shade, lines, area.poc, area.vah, area.val, area.share, row_height, note, both
+    )
 
 
 def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
@@ -282,16 +284,16 @@ def _drawn_rows(
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """Return edges and volumes of rows without gaps between them; a row has 1, 2, 5, 10, 20, ... levels."""
     number = levels_per_row((profile_levels.price[-1] - profile_levels.price[0]) / step + 1, _MOST_ROWS)
-    height = step * number
+    row_height = step * number
     if number == 1:
         # Count rows from the lowest level, whose price need not be a multiple of the step.
         first = profile_levels.price[0]
         row_index = np.rint((profile_levels.price - first) / step).astype(np.int64)
     else:
-        row = row_of(profile_levels.price, height)
-        first, row_index = row[0] * height, row - row[0]
+        row = row_of(profile_levels.price, row_height)
+        first, row_index = row[0] * row_height, row - row[0]
     size = int(row_index[-1]) + 1
     volumes = {
         name: sums_by_index(row_index, volume, size) for name, volume in profile_levels.volumes.items()
     }
-    return first + np.arange(size + 1) * height, volumes
+    return first + np.arange(size + 1) * row_height, volumes

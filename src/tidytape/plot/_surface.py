@@ -219,9 +219,9 @@ def _refined(days: Floats, moneyness: Floats, values: Floats) -> tuple[Floats, F
 
 def _along(values: Floats, points: Floats, fine: Floats) -> Floats:
     """Interpolate the last axis linearly at finer points; NaN if a neighbour on either side is NaN."""
-    before = np.clip(np.searchsorted(points, fine, side="right") - 1, 0, len(points) - 2)
-    share = (fine - points[before]) / (points[before + 1] - points[before])
-    earlier, later = values[:, before], values[:, before + 1]
+    index_before = np.clip(np.searchsorted(points, fine, side="right") - 1, 0, len(points) - 2)
+    share = (fine - points[index_before]) / (points[index_before + 1] - points[index_before])
+    earlier, later = values[:, index_before], values[:, index_before + 1]
     # At a point itself take its value, even if the other neighbour is NaN.
     interpolated = np.where(
         share <= 0, earlier, np.where(share >= 1, later, earlier + (later - earlier) * share)

@@ -1,4 +1,4 @@
-"""The request for points, the one query behind every tidy frame."""
+"""The query for points, which every tidy frame comes from."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _interval_as_long_as(word: str) -> Interval | None:
 
 
 def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:
-    """Read a name: a non-empty printable string, without the spaces around it."""
+    """Read a name, a non-empty printable string; spaces around it are allowed, and are stripped."""
     short = value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
     if not _PRINTABLE.fullmatch(short) or _SURROGATE.search(short):
         raise QueryError(

@@ -239,11 +239,14 @@ class Answers:
 
     @cached_property
     def _points(self) -> dict[str, Points]:
-        """The points of each data type that the tape has, in the form with the most rows."""
+        """The points of each data type on the tape.
+
+        If the tape has a type with several sets of options, such as two intervals, only the set with the most rows.
+        """
         points_by_type = {}
-        for data_type, forms in self._by_form.items():
+        for data_type, entry_lists in self._by_options.items():
             largest = max(
-                (self._joined(data_type, entries) for entries in forms),
+                (self._joined(data_type, entries) for entries in entry_lists),
                 key=lambda points: points.frame.height,
             )
             if not largest.frame.is_empty():
@@ -251,20 +254,20 @@ class Answers:
         return points_by_type
 
     @cached_property
-    def _by_form(self) -> dict[str, list[list[tuple[TapeEntry, PointsQuery]]]]:
-        """By data type, for each form of its queries the entries with their queries."""
-        forms: dict[tuple[Any, ...], list[tuple[TapeEntry, PointsQuery]]] = defaultdict(list)
+    def _by_options(self) -> dict[str, list[list[tuple[TapeEntry, PointsQuery]]]]:
+        """For each data type, a list per set of options, with the entries and their queries."""
+        entries_by_options: dict[tuple[Any, ...], list[tuple[TapeEntry, PointsQuery]]] = defaultdict(list)
         for entry in self.contents.answers:
             if entry.ask.get("ask") != "points":
                 continue
             query = self._query(entry)
             if query.group_by is not None or len(query.type) != 1 or query.side is not None:
                 continue  # no section draws groups of exchanges, which have no market, or a single side
-            forms[_form(query)].append((entry, query))
-        forms_by_type: dict[str, list[list[tuple[TapeEntry, PointsQuery]]]] = defaultdict(list)
-        for (data_type, *_), entries in forms.items():
-            forms_by_type[data_type].append(entries)
-        return dict(forms_by_type)
+            entries_by_options[_options(query)].append((entry, query))
+        entry_lists_by_type: dict[str, list[list[tuple[TapeEntry, PointsQuery]]]] = defaultdict(list)
+        for (data_type, *_), entries in entries_by_options.items():
+            entry_lists_by_type[data_type].append(entries)
+        return dict(entry_lists_by_type)
 
     def _query(self, entry: TapeEntry) -> PointsQuery:
         """Return the query of an entry; raise if it is damaged, as in a tape that was written by hand."""
@@ -293,7 +296,7 @@ class Answers:
         return TapeError(message, path=str(self.path), entries=(entry.number,))
 
     def _joined(self, data_type: str, entries: list[tuple[TapeEntry, PointsQuery]]) -> Points:
-        """Join the points of entries whose queries have the same form; later entries replace points of earlier ones."""
+        """Join the points of entries whose queries have the same options; later points replace earlier ones."""
         key = list(schema_of(data_type).key)
         frame = pl.concat([self._points_of(entry, data_type) for entry, _ in entries], how="diagonal_relaxed")
         frame = frame.unique(subset=key, keep="last", maintain_order=True).sort(key)
@@ -305,7 +308,7 @@ class Answers:
         return Points(frame, queries[0], tuple(entry.number for entry, _ in entries), (start, end), coin)
 
 
-def _form(query: PointsQuery) -> tuple[Any, ...]:
+def _options(query: PointsQuery) -> tuple[Any, ...]:
     """Return the options that two queries must share for their points to be joined."""
     options = query.model_dump(exclude=_MARKET_OPTIONS | _WINDOW_OPTIONS | {"type"})
     return (query.type[0], *(str(value) for value in options.values()))

@@ -76,27 +76,27 @@ def encode_batch(batch: Batch) -> bytes:
 
 def opened(batch: Batch) -> bytes:
     """Return the line of a batch up to its token. All readers of the same points share that part of the line."""
-    members = []
+    json_members = []
     for change in Change:
         frames = [
             (name, frame) for (name, kind), frame in batch.frames.items() if kind is change and frame.height
         ]
         if frames:
             series = encode_all(frames).removeprefix(b'{"series":').removesuffix(b"}")
-            members.append(b'"%b":%b' % (change.encode(), series))
+            json_members.append(b'"%b":%b' % (change.encode(), series))
     if batch.over:
         over = {name: written_time(start) for name, start in batch.over.items()}
-        members.append(b'"over":' + orjson.dumps(over))
-    return b"{" + b"".join(member + b"," for member in members)
+        json_members.append(b'"over":' + orjson.dumps(over))
+    return b"{" + b"".join(member + b"," for member in json_members)
 
 
 def with_token(line: bytes, batch: Batch) -> bytes:
     """Complete a line that `opened` returned, with the token and the end of a batch."""
-    members = [line, b'"token":', orjson.dumps(batch.token)]
+    line_parts = [line, b'"token":', orjson.dumps(batch.token)]
     if batch.end is not None:
         code, message = batch.end
-        members += [b',"end":', orjson.dumps({"code": code, "message": message})]
-    return b"".join([*members, b"}\n"])
+        line_parts += [b',"end":', orjson.dumps({"code": code, "message": message})]
+    return b"".join([*line_parts, b"}\n"])
 
 
 def decode_batch(
@@ -133,18 +133,18 @@ def decode_batch(
     first = next(iter(data_types))
     check_utf8(line, first)
     with placed(first):
-        members = parsed(line, first)
-        if not isinstance(members, dict):
+        json_members = parsed(line, first)
+        if not isinstance(json_members, dict):
             raise Fault("a line of a stream is no object")
-        token, end = members.get("token"), members.get("end")
+        token, end = json_members.get("token"), json_members.get("end")
         if not isinstance(token, str):
             raise Fault("a line of a stream has no token")
-        over = _object(members.get("over"), "over")
+        over = _object(json_members.get("over"), "over")
         starts = {name: read_value(start, "timestamp") for name, start in over.items() if name in data_types}
         end_members = _object(end, "end")
     frames = {}
     for change in Change:
-        series = members.get(change)
+        series = json_members.get(change)
         if not series:
             continue
         body = _body(series, first)

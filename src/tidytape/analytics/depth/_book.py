@@ -360,7 +360,7 @@ def slippage(
             ),
         )
     )
-    shares_block = nw.col("__overlap") == 0
+    best_prices_share_block = nw.col("__overlap") == 0
 
     def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
         filled, paid = nw.col(f"{name}_size").fill_null(0.0), nw.col(f"{name}_other")
@@ -368,7 +368,7 @@ def slippage(
         is_complete = nw.col("__known") & (missing_size <= _NOISE * order_sizes[n])
         average = paid / filled if amount == "coin" else filled / paid
         cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
-        is_within_block = (shares_block & (worst[name] == mid)).fill_null(value=False)
+        is_within_block = (best_prices_share_block & (worst[name] == mid)).fill_null(value=False)
         return [
             *book,
             nw.lit(side.value).alias("side"),
@@ -383,7 +383,7 @@ def slippage(
             nw.when(is_complete).then(worst[name]).alias("worst_price"),
             mid,
             nw.when(is_complete & ~is_within_block).then(cost).alias("slippage"),
-            shares_block.alias("shares_block"),
+            best_prices_share_block.alias("shares_block"),
             IS_CROSSED,
         ]
 

@@ -108,18 +108,20 @@ def _log_value(x: Floats, s: Floats) -> Floats:
         scaled = np.where(
             t < _SHORT, _series(h, t), erfcx(-(h + t) / np.sqrt(2)) - erfcx(-(h - t) / np.sqrt(2))
         )
-        value = np.log(scaled / 2) - 0.5 * (h * h + t * t)
+        log_value_if_far = np.log(scaled / 2) - 0.5 * (h * h + t * t)
         return np.where(
-            is_far_from_maximum, value, 0.5 * x + np.log1p(-np.exp(_log_complement(x, s) - 0.5 * x))
+            is_far_from_maximum,
+            log_value_if_far,
+            0.5 * x + np.log1p(-np.exp(_log_complement(x, s) - 0.5 * x)),
         )
 
 
 def _series(h: Floats, t: Floats) -> Floats:
     """Return erfcx(-(h + t)/√2) - erfcx(-(h - t)/√2) from its power series in t, up to the third power."""
-    value = erfcx(-h / np.sqrt(2))
-    first = h * value + np.sqrt(2 / np.pi)
-    third = 2 * first + h * (value + h * first)
-    difference: Floats = 2 * t * (first + t * t / 6 * third)
+    middle = erfcx(-h / np.sqrt(2))
+    first_derivative = h * middle + np.sqrt(2 / np.pi)
+    third_derivative = 2 * first_derivative + h * (middle + h * first_derivative)
+    difference: Floats = 2 * t * (first_derivative + t * t / 6 * third_derivative)
     return difference
 
 

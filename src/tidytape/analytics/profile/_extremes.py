@@ -160,8 +160,8 @@ def tails(
         levels, by, price, results=_TAIL, row_size=row_size, now=now, block_minutes=block_minutes
     )
     single_runs = runs(rows, profiles.keys)
-    ends = [single_runs.filter(f"at_{end}").with_columns(end=nw.lit(end)) for end in ("high", "low")]
-    result = nw.concat(ends).with_columns(
+    runs_at_ends = [single_runs.filter(f"at_{end}").with_columns(end=nw.lit(end)) for end in ("high", "low")]
+    result = nw.concat(runs_at_ends).with_columns(
         is_excess=nw.col("rows") >= min_excess_rows, min_excess_rows=nw.lit(min_excess_rows, nw.Int64)
     )
     return profiles.closed(result.select(*profiles.keys, *_TAIL), sort=["end"])

@@ -90,10 +90,10 @@ def _areas_by_plan(
     )
     # If a nearer candidate is absent, its weight is zero, so from there outward the bound is zero.
     bound = nw.when(rank <= nw.col("present")).then(nw.col("bound")).otherwise(0.0)
-    # The point of control precedes every candidate. Bounds are integers, so ± 1/4 only decides between sides with equal
-    # bounds.
+    # The point of control (rank 0) gets the largest bound, so it is sorted first.
     bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
     tie_sign = 1 if rules.tie == "up" else -1
+    # Bounds are integers, so the ± 1/4 changes the order only of two sides with equal bounds.
     candidates = candidates.with_columns(later=-bound - nw.col("side") * tie_sign / 4)
     candidates = candidates.with_columns(
         enclosed=count.cum_sum().over(keys, order_by=["later", "rank"])

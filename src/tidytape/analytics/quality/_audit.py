@@ -185,9 +185,9 @@ def audit(
         .filter(nw.col("count") > 0)
         .with_columns(nw.col("count").cast(nw.Int64))
     )
-    times = {"first": "timestamp", "last": "timestamp"}
+    time_columns = {"first": "timestamp", "last": "timestamp"}
     return subject.table.closed(
-        findings.select(*subject.by, *results), sort=[*subject.by, "finding"], times=times
+        findings.select(*subject.by, *results), sort=[*subject.by, "finding"], times=time_columns
     )
 
 

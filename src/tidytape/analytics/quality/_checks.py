@@ -484,7 +484,8 @@ def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:
     is_not_positive = (value <= 0) & (value.median().over(series_columns) > 0)
     if is_price:
         return rows, _any([is_far, is_not_positive])
-    # After a single outlier the move back is far, too. It is not flagged if both moves together are near the usual.
+    # After a single outlier the move back is far, too. Do not flag it if the sum of the two moves differs from twice
+    # the usual (median) move by at most the limit.
     is_back = (subject.shifted("__distance", 1) > limit) & (
         (nw.col("__both") - nw.col("__usual") - nw.col("__usual")).abs() <= limit
     )

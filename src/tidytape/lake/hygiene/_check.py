@@ -204,25 +204,18 @@ def _scopes(lake: LakeReader, table: Table, now: int) -> tuple[list[Finding], li
     files = _delta.file_log(delta)
     rows = _delta.scanned(delta, table, lake.storage_options)
     partition_columns = list(table.partitions)
-    by_market = files.partition_by(partition_columns, as_dict=True) if partition_columns else {(): files}
+    # A table without partitions is one market.
+    files_by_market = (
+        files.sort(partition_columns, maintain_order=True).partition_by(partition_columns, as_dict=True)
+        if partition_columns
+        else {(): files}
+    )
     scopes = []
-    for values in (
-        files.select(partition_columns).unique().sort(partition_columns).rows() if partition_columns else [()]
-    ):
+    for values, market_files in files_by_market.items():
         partition = dict(zip(partition_columns, values, strict=True))
-        market_conditions = [
-            pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in partition.items()
-        ]
+        conditions = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in partition.items()]
         scopes.append(
-            Scope(
-                lake,
-                table,
-                delta,
-                partition,
-                by_market[values],
-                rows.filter(pl.lit(True), *market_conditions),
-                now,
-            )
+            Scope(lake, table, delta, partition, market_files, rows.filter(pl.lit(True), *conditions), now)
         )
     return findings, [scope for scope in scopes if scope.files.height] + _without_files(
         lake, table, scopes, now
@@ -251,7 +244,7 @@ def _batches(scopes: list[Scope]) -> Iterator[list[Scope]]:
     batch: list[Scope] = []
     rows = 0
     for scope in scopes:
-        # A market with a null in its name is a batch by itself, because no condition can select its rows.
+        # `Scope.of_many` cannot select rows by a null, so a market with a null in its name is a batch by itself.
         size = _AT_ONCE if None in scope.partition.values() else scope.size
         if batch and rows + size > _AT_ONCE:
             yield batch

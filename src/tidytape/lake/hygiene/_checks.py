@@ -83,8 +83,8 @@ def _where(condition: Callable[[Scope], pl.Expr]) -> Callable[[Scope], Faults]:
 def _first_row(scope: Scope, condition: pl.Expr) -> str:
     """Describe a row for which a condition is true."""
     columns = (*scope.table.key, "timestamp", "amount", "price")
-    names = [name for name in dict.fromkeys(columns) if name in scope.table.names]
-    rows = scope.rows.filter(condition).select(names).head(1).collect(engine="streaming")
+    column_names = [name for name in dict.fromkeys(columns) if name in scope.table.names]
+    rows = scope.rows.filter(condition).select(column_names).head(1).collect(engine="streaming")
     return ", ".join(f"{name} {value!r}" for row in rows.iter_rows(named=True) for name, value in row.items())
 
 

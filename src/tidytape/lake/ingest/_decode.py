@@ -77,9 +77,9 @@ def delimited(
         If the file cannot be read or has no lines.
     """
     header: AnyHeader | None = None
-    memory = {} if job.piece is None else job.piece.memory
-    if "header" in memory:
-        header = described(*memory["header"])
+    remembered_facts = {} if job.piece is None else job.piece.memory
+    if "header" in remembered_facts:
+        header = described(*remembered_facts["header"])
     for block in numbered(job.path, parsed.bad, progress, job.piece):
         lines = block
         if header is None and lines.height:
@@ -90,7 +90,7 @@ def delimited(
                 if parsed.bad.first and parsed.bad.first[0][0] < number:
                     break  # the broken line before it was the header
                 raise
-            memory["header"] = number, text
+            remembered_facts["header"] = number, text
             lines = lines[1:] if header.is_line else lines
         if header is not None:
             parsed.lines += lines.height

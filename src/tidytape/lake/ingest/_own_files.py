@@ -67,7 +67,7 @@ class Csv(Mapped):
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         parsed = Parsed(spool, piece=job.piece)
-        rows: list[MappedRows] = []
+        readers: list[MappedRows] = []
 
         def described(number: int, text: str) -> Header:
             if parsed.bad.first and parsed.bad.first[0][0] < number:
@@ -80,13 +80,13 @@ class Csv(Mapped):
                 reason = "it holds a bare carriage return" if "\r" in text.rstrip("\r") else str(error)
                 raise unreadable_header(job, number, reason) from error
             # Made before any line is split, because a wrong map is wrong for all lines.
-            rows.append(MappedRows(self, job, names, parsed))
+            readers.append(MappedRows(self, job, names, parsed))
             return Header(names, delimiter=delimiter, is_ragged=True)
 
         for _, texts in delimited(job, parsed, progress, described):
-            rows[0].take(texts)
-        if rows:  # empty if the piece has no line yet
-            rows[0].finish()
+            readers[0].take(texts)
+        if readers:  # empty if the piece has no line yet
+            readers[0].finish()
         return parsed
 
 
@@ -121,20 +121,20 @@ class Jsonl(Mapped):
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         parsed = Parsed(spool, piece=job.piece)
-        rows: MappedRows | None = None
+        reader: MappedRows | None = None
         names: list[str] = []
         memory = {} if job.piece is None else job.piece.memory
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             if lines.is_empty():
                 continue
-            if rows is None:
+            if reader is None:
                 looked_at = memory.get("looked_at", 0)
                 new_names = _field_names(lines["text"].head(max(_LOOKED_AT - looked_at, 0)))
                 names = list(memory.get("names", {}) | dict.fromkeys(new_names))
                 memory |= {"names": dict.fromkeys(names), "looked_at": looked_at + lines.height}
                 if not names:
                     raise IngestError(f"{job.path}: no lines of JSON objects", path=str(job.path), line=1)
-                rows = MappedRows(self, job, names, parsed)
+                reader = MappedRows(self, job, names, parsed)
             parsed.lines += lines.height
             objects = decoded(lines["text"], pl.Struct(dict.fromkeys(names, pl.String())))
             reasons = pl.when(pl.col("object").is_null()).then(
@@ -143,9 +143,9 @@ class Jsonl(Mapped):
             good_objects = parsed.bad.take(
                 lines.select("line", objects.alias("object")).with_columns(reason=reasons)
             )
-            rows.take(good_objects.unnest("object"))
-        if rows is not None:
-            rows.finish()
+            reader.take(good_objects.unnest("object"))
+        if reader is not None:
+            reader.finish()
         elif job.piece is None:
             raise IngestError(f"{job.path}: the file has no lines", path=str(job.path))
         return parsed
@@ -190,14 +190,14 @@ class Parquet(Mapped):
         size = job.path.stat().st_size if job.path.is_file() else 0
         try:
             with pq.ParquetFile(job.path) as file:
-                rows = MappedRows.of_arrow(self, job, file.schema_arrow, parsed)
-                batches = file.iter_batches(batch_size=_ROWS, columns=rows.used)
+                reader = MappedRows.of_arrow(self, job, file.schema_arrow, parsed)
+                batches = file.iter_batches(batch_size=_ROWS, columns=reader.used)
                 for batch in batches:
-                    rows.take_arrow(batch)
+                    reader.take_arrow(batch)
                     progress(size * batch.num_rows // max(file.metadata.num_rows, 1))
         except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
             raise IngestError(
                 f"{job.path}: no Parquet file that can be read: {error}", path=str(job.path)
             ) from error
-        rows.finish()
+        reader.finish()
         return parsed

@@ -29,7 +29,7 @@ from tidytape.lake.ingest._market import Market, MarketKey
 def registry_rows(
     parsed: Parsed, market: Market, registered: pl.DataFrame, *, earlier: Collection[MarketKey] = ()
 ) -> tuple[pl.DataFrame, set[MarketKey]]:
-    """Return the rows to register for the markets of a file, and the markets whose names are guessed.
+    """Return the rows to register for the markets of a file, and the markets whose coin and quote are guessed.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def registry_rows(
     polars.DataFrame, one row per market, sorted
         The table MARKETS.
     set of (str, str)
-        The markets, (exchange, raw_symbol), whose coin and quote come from the raw symbol.
+        The markets, (exchange, raw_symbol), whose coin and quote are guessed from the raw symbol.
 
     Raises
     ------

@@ -199,8 +199,8 @@ class Log:
     def lines(self, end: int | None = None) -> bytes:
         """Return the complete lines that wait, up to ``end`` if it is given."""
         ends = [place for place in (end, self.limit) if place is not None]
-        waiting = self._waiting[: max(min(ends) - self.offset, 0)] if ends else self._waiting
-        return _whole_lines(waiting)
+        waiting_bytes = self._waiting[: max(min(ends) - self.offset, 0)] if ends else self._waiting
+        return _whole_lines(waiting_bytes)
 
     def lines_from(self, start: int) -> bytes:
         """Return the complete lines that wait from ``start`` on, also those beyond the limit."""

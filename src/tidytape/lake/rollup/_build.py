@@ -229,7 +229,7 @@ class _Maker:
         return self.markets if changed is None else [market for market in self.markets if market in changed]
 
     def note_whole(self) -> None:
-        """Note that all markets are finished, unless a market failed; a note that is there already is not repeated."""
+        """Store the notes that all markets are finished, unless a market failed or the table already has them."""
         table_of_minutes = self._stored()
         if table_of_minutes is None or self.failed:
             return

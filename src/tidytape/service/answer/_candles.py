@@ -249,7 +249,7 @@ def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
     recorded_rows = _recorded(scan, start, end).filter(
         scan.interval.seconds * SECOND % pl.col("interval") == 0
     )
-    lengths = recorded_rows.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
+    candle_lengths = recorded_rows.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
     if in_usd(scan.query):
         recorded_rows = recorded_rows.rename({"volume": "amount", "quote_volume": "quote_amount"})
         recorded_rows = (
@@ -261,7 +261,7 @@ def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
     # A recorded candle does not say when its first and its last trade happened.
     unknown_time = pl.lit(None, pl.Int64)
     return tiled(
-        recorded_rows.with_columns(first_timestamp=unknown_time, last_timestamp=unknown_time), lengths
+        recorded_rows.with_columns(first_timestamp=unknown_time, last_timestamp=unknown_time), candle_lengths
     )
 
 
@@ -280,23 +280,23 @@ def candles_without_points(scan: MarketScan) -> pl.DataFrame:
         .select(*MARKET, "timestamp", "interval")
     )
     long_candles = candidates.collect(engine="streaming")
-    inside_trades = long_candles.join(scan.extents("trades"), on=MARKET).join(
+    candles_inside_trades = long_candles.join(scan.extents("trades"), on=MARKET).join(
         scan.extents("candles").select(*MARKET, newest="last"), on=MARKET
     )
     # The newest candle may still be in progress, and so may the trades in it.
     is_in_progress = (pl.col("newest") == candle_start) & (pl.col("last") >= candle_start)
-    inside_trades = inside_trades.filter(
+    candles_inside_trades = candles_inside_trades.filter(
         pl.col("first") <= candle_start, (pl.col("last") >= candle_end - 1) | is_in_progress
     )
-    if inside_trades.is_empty():
+    if candles_inside_trades.is_empty():
         return long_candles
     # Minute rows start at whole minutes, but candles of a mapped file may start at any time.
-    start, end = inside_trades.select(
+    start, end = candles_inside_trades.select(
         candle_start.min() // MINUTE * MINUTE, end=-(-candle_end.max() // MINUTE) * MINUTE
     ).row(0)
     minute_rows = candle_minutes(replace(scan, before=scan.before + scan.start - start), end=end)
     candles_with_trades = (
-        with_starts_inside(inside_trades.lazy(), by=minute_rows)
+        with_starts_inside(candles_inside_trades.lazy(), by=minute_rows)
         .filter("has_start_inside")
         .collect(engine="streaming")
     )

@@ -76,7 +76,7 @@ class Estimate:
         return self.most <= _SMALL
 
     @property
-    def is_about_small(self) -> bool:
+    def is_probably_small(self) -> bool:
         """Whether the request is small by estimate, if not for certain; then its points may stay in memory."""
         return self.rows <= _SMALL and self.made <= _SMALL
 
@@ -206,10 +206,10 @@ def _most_of_levels(
         return math.inf
     highest = max((math.inf if file.high is None else file.high for file in files), default=0.0)
     lowest = min((-math.inf if file.low is None else file.low for file in files), default=0.0)
-    levels = (highest - lowest) / float(market.block_size) + 2
-    touched = levels * ((end - start) // _block(query) + 2)
+    level_count = (highest - lowest) / float(market.block_size) + 2
+    touched = level_count * ((end - start) // _block(query) + 2)
     sessions = -(-(end - start) // min(query.step * SECOND, DAY))
-    return ROWS_PER_TOUCH * touched + ROWS_PER_NUMBER * levels**2 * sessions
+    return ROWS_PER_TOUCH * touched + ROWS_PER_NUMBER * level_count**2 * sessions
 
 
 def _block(query: PointsQuery) -> int:
@@ -245,10 +245,10 @@ def _touched(
         share = file.share(start, end)
         if not share or file.low is None or file.high is None or file.first is None or file.last is None:
             continue
-        levels = (file.high - file.low) / float(market.block_size)
-        blocks = max(1.0, (file.last + 1 - file.first) / block)
-        about_touched += share * (levels * blocks**0.5 + blocks)
-        least_touched += levels if share == 1 else 0
+        level_count = (file.high - file.low) / float(market.block_size)
+        block_count = max(1.0, (file.last + 1 - file.first) / block)
+        about_touched += share * (level_count * block_count**0.5 + block_count)
+        least_touched += level_count if share == 1 else 0
     return math.ceil(about_touched), math.floor(least_touched)
 
 

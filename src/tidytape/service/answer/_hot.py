@@ -231,16 +231,18 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
 
 def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
     """Compute the points from ``start`` to ``end`` [ns since the epoch]; None if that would read too much."""
-    query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
-    wide_scan = replace(scan, query=query)
-    if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_about_small:
+    span_query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
+    span_scan = replace(scan, query=span_query)
+    if not estimated(span_query, {name: [scan.market]}, Statistics(scan.lake)).is_probably_small:
         return None
     if PLANS[name].has_time_blocks:
         try:
-            require_touched([wide_scan])
-        except QueryError:  # the window itself may be small enough: spans can be longer
+            require_touched([span_scan])
+        except QueryError:
+            # The spans reach beyond the window. If they touch too much, the window alone may still be allowed: leave it
+            # to the caller.
             return None
-    plan = PLANS[name].points(wide_scan).with_columns(*scan.market.named(scan.interval))
+    plan = PLANS[name].points(span_scan).with_columns(*scan.market.named(scan.interval))
     schema = schema_of(name)
     points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False))
     return _Frame(points, points["timestamp"].to_physical().to_numpy())

@@ -435,8 +435,8 @@ def out_of_history(
     in_use = {tier_of(key.tier, tiers).name for key in keys if key.expires is None or now < key.expires}
 
     def reaches(tier: Tier) -> bool:
-        first = tier.history_start(now=now)
-        return first is None or newest >= first * SECOND
+        history_start = tier.history_start(now=now)
+        return history_start is None or newest >= history_start * SECOND
 
     names_in_reach = [name for name, tier in tiers.items() if reaches(tier)]
     others = (

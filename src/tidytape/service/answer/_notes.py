@@ -193,10 +193,12 @@ def able_intervals(scan: MarketScan) -> list[Interval] | None:
 
     None if the points include every recorded candle of the window.
     """
-    lengths = lengths_without_points(scan)
-    if not lengths:
+    candle_lengths = lengths_without_points(scan)
+    if not candle_lengths:
         return None
-    return [interval for interval in Interval if any(interval.seconds % length == 0 for length in lengths)]
+    return [
+        interval for interval in Interval if any(interval.seconds % length == 0 for length in candle_lengths)
+    ]
 
 
 def _is_of_no_such_class(data_type: DataType, scan: MarketScan) -> bool:

@@ -175,7 +175,7 @@ class Feed:
         self, remainder: Remainder, estimate: Estimate, position: Position, since: Moment, now: Moment
     ) -> tuple[Difference, Remainder]:
         """Compute the next part of what is live: in the threads of its own lane, or like an answer if it is large."""
-        if estimate.is_about_small:
+        if estimate.is_probably_small:
             return await self.run(next_part, remainder, since, now)
         task = PartTask(
             remainder,

@@ -23,7 +23,9 @@ from tidytape.wire._stream import Batch
 HEARTBEAT = 15.0
 """Longest time between two batches of a stream; one without rows says that the service is alive. [s]"""
 
-_LATE = 1.0  # seconds of data that a reader may be behind before it gets the difference instead
+# If the next batch is older than this, the reader gets one difference, from its position to the newest points, in place
+# of the batches between. [s]
+_LATE = 1.0
 _MOST_TRADES = 100_000  # rows that a reader of raw trades may be behind before it is cut
 _PART = 4 << 20  # bytes of a part, about: its rows are bounded
 _CHECK = 1.0  # seconds between two looks at whether the stream has ended, while a part is computed
