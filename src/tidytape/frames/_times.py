@@ -190,8 +190,9 @@ def bucket_start(timestamp: nw.Expr, interval: AnyInterval) -> nw.Expr:
     Examples
     --------
     >>> import polars as pl
+    >>> from tidytape.times import frame_interval
     >>> frame = nw.from_native(pl.DataFrame({"timestamp": [59_999_999_999, 60_000_000_000, -1]}))
-    >>> frame.select(bucket_start(nw.col("timestamp"), Interval.MINUTE)).to_native()["timestamp"].to_list()
+    >>> frame.select(bucket_start(nw.col("timestamp"), frame_interval("1m"))).to_native()["timestamp"].to_list()
     [0, 60000000000, -60000000000]
     """
     step, offset = interval.seconds * SECOND, interval.offset * SECOND
