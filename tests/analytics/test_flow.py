@@ -88,7 +88,7 @@ def test_trades_are_of_no_interval_whatever_they_were_asked_at() -> None:
 
 @pytest.mark.parametrize(
     ("side", "volume"),
-    [("BUY", None), ("BUY", float("nan")), ("BUY", float("inf")), ("SELL", -1.0), ("buy", 1.0), (None, 1.0)],
+    [("BUY", None), ("BUY", float("nan")), ("BUY", float("inf")), ("SELL", -1.0), ("N", 1.0), (None, 1.0)],
 )
 def test_what_is_unknown_makes_its_own_time_null_and_no_other(
     engine: Engine, side: str | None, volume: float | None
@@ -142,7 +142,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(QueryError, match="zone"):
         flow.delta(SIDES.with_columns(pl.col("timestamp").dt.replace_time_zone(None)))
     with pytest.raises(QueryError, match="did you mean"):
-        flow.delta(SIDES, interval="MINUTES")
+        flow.delta(SIDES, interval="MINUTE S")
 
 
 # --- cvd ------------------------------------------------------------------------------------------------------------

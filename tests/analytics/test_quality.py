@@ -537,7 +537,7 @@ def test_spans_shorter_than_intervals_have_those_that_start_in_them() -> None:
 def test_weeks_start_on_mondays() -> None:
     mondays = [datetime(2024, 8, 5, tzinfo=UTC) + timedelta(weeks=n) for n in (0, 1, 3)]
     weeks = pl.DataFrame({"timestamp": mondays, "interval": "WEEK"})
-    assert quality.gaps(weeks).rows() == [("WEEK", mondays[1] + timedelta(weeks=1), mondays[2], 1)]
+    assert quality.gaps(weeks).rows() == [("1w", mondays[1] + timedelta(weeks=1), mondays[2], 1)]
     assert quality.audit(weeks).select("finding", "count").rows() == [("missing_bucket", 1)]
     assert quality.completeness(weeks)["completeness"].item() == 0.75
 

@@ -253,7 +253,7 @@ def _opened(
     results: tuple[str, ...],
 ) -> tuple[OpenTable[IntoFrameT], Rows, list[str]]:
     """Return the frame, its rows that have a time and an interval, and the columns that name a series."""
-    table = OpenTable.of(frame, times=["timestamp"])
+    table = OpenTable.of(frame, ["timestamp"])
     if interval is None and "interval" not in table.names:
         expected, hint = "the length of an interval", "the frame has no column 'interval'"
         raise QueryError("interval", got=None, expected=expected, hint=hint)
