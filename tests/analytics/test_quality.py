@@ -693,7 +693,7 @@ def test_one_amount_that_was_rounded_is_none() -> None:
     assert quality.audit(unknown, checks="quote_mismatch").is_empty()
 
 
-def test_open_interest_and_rates_that_do_not_move_are_found() -> None:
+def test_open_interest_and_rates_that_do_not_move_are_found(small_times) -> None:
     hour, rows = 3_600_000_000_000, 40
     times = [row * hour for row in range(rows)]
     still = [1.0 + 0.1 * min(row, 10) for row in range(rows)]
