@@ -42,7 +42,7 @@ from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
 from tidytape.lake.ingest._run import parsed_by, require_object, source_of
 from tidytape.lake.ingest._write import NewestStates, Writer, fill_funding_intervals
 from tidytape.lake.record._rotation import FollowedPath
-from tidytape.lake.record._tail import Log
+from tidytape.lake.record._tail import Log, mark_of
 from tidytape.lake.record._tidy import Beside, Tidier
 
 _LOG = logging.getLogger("tidytape.lake")
@@ -291,18 +291,34 @@ class Follower:
         self._most_bad = math.inf if skip_bad else most_bad
         self.missing: list[str] = []
         self._writer = Writer(lake, self._market)
-        self._followed: dict[int, Followed] = {}
+        self._followed: dict[Log, Followed] = {}
         self._done: list[Followed] = []
 
     def report(self) -> IngestReport:
         """Return the logs with what went in."""
         return IngestReport(tuple(log.report() for log in (*self._done, *self._followed.values())), ())
 
+    def is_begun(self, log: Log) -> bool:
+        """Return whether lines of a log were put in, or tried, since it was opened."""
+        return log in self._followed
+
+    def identity(self, log: Log) -> int:
+        """Return a number that stands for the first lines of a log; 0 while it has too few, or if it is no log."""
+        with suppress(QueryError, IngestError):
+            if named := self._named(log):
+                return mark_of(named[2].encode())
+        return 0
+
     def knows(self, log: Log) -> bool:
         """Return whether what the lake has of logs that begin so, if it has any, is the text of this one."""
         _, _, first = self._named(log) or (None, None, "")
         name, ends = self._ends(log, first)
         return name == first or any(ends.values())
+
+    def is_in(self, log: Log) -> bool:
+        """Return whether the lake has all lines of a log."""
+        named = self._named(log)
+        return named is None or min(self._ends(log, named[2])[1].values()) >= log.size()
 
     def put(self, log: Log) -> bool:
         """Put the waiting lines of a log into the lake; return whether some went in."""
@@ -331,7 +347,7 @@ class Follower:
 
     def end(self, log: Log) -> None:
         """Forget a log that was read to its end."""
-        followed = self._followed.pop(id(log), None)
+        followed = self._followed.pop(log, None)
         if followed is not None:
             if log.lines():
                 self.miss(f"{log.path}:{log.line + 1}: the last lines cannot be read without later ones")
@@ -376,10 +392,7 @@ class Follower:
         return name, {table: max(noted, end) for table, (end, _) in read.items()}
 
     def first_time(self, log: Log) -> int | None:
-        """Return the time of the first events of a log; None if no line of its beginning has one. [ns]
-
-        The fewest lines count that have an event, out of 1, 2, 4, …: so the time stays as the log grows.
-        """
+        """Return the time of the first events of a log; None if no line of its beginning has one. [ns]"""
         lines = log.head.splitlines(keepends=True)[: log.head.count(b"\n")]
         with suppress(QueryError, IngestError):  # a file beside a log may be no log
             if named := self._named(log):
@@ -397,26 +410,31 @@ class Follower:
 
     def begin(self, log: Log) -> Followed | None:
         """Return a log with the place from which to go on; None while it has too few lines to recognise it."""
-        if id(log) in self._followed:
-            return self._followed[id(log)]
+        if self.is_begun(log):
+            return self._followed[log]
         named = self._named(log)
         if named is None:
             return None
         job, layout, first = named
         name, ends = self._ends(log, first)
         noted = ends.pop(MARKETS.name)
-        if any(other.name == name for other in self._followed.values()):
-            raise IngestError(
-                f"{log.path}: begins with the same lines as another file that is followed", path=str(log.path)
-            )
+        for other in [other for other, followed in self._followed.items() if followed.name == name]:
+            if not (log.is_ended or other.is_ended):
+                raise IngestError(
+                    f"{log.path}: begins with the same lines as another file that is followed, {other.path}",
+                    path=str(log.path),
+                )
+            self.end(other)  # its text is the beginning of this log
+            return self.begin(log)
         followed = Followed(job, layout, name, ends, noted)
         start = min(ends.values())
-        if start:
+        if start != log.offset:
             log.seek(start)
             log.read()
+        if start:
             self._remember(followed, log, start)
         followed.end = followed.known = start
-        self._followed[id(log)] = followed
+        self._followed[log] = followed
         return followed
 
     def _remember(self, followed: Followed, log: Log, start: int) -> None:

@@ -21,6 +21,9 @@ _AT_ONCE = 8 * 2**20
 
 _LONGEST = 64 * 2**20
 _HEAD = 64 * 2**10
+_LEAST_HEAD = _HEAD // 4
+"""How much of the text is always in the head, also if the log is packed. [bytes]"""
+
 _MARKED = 4 * 2**10
 """How much text before a place is compared, to know a log again. [bytes]"""
 
@@ -125,19 +128,24 @@ class Log:
 
     def mark(self, size: int = 0) -> int:
         """Return a number that stands for the text before the end of the first ``size`` waiting bytes."""
-        return _mark(self._text_until_waiting(size))
+        return mark_of(self._text_until_waiting(size))
 
     def was_read_to(self, end: int, mark: int) -> bool:
         """Return whether the text up to ``end`` is the text of a mark; a mark of 0 stands for any text."""
-        return end <= self.size() + 1 and mark in {0, _mark(self._text_until(end))}
+        return end <= self.size() + 1 and mark in {0, mark_of(self._text_until(end))}
 
     def holds(self, other: Log) -> bool:
         """Return whether the log begins with all the text of another one, by its first and last 4 KiB."""
-        size = other.size()
-        return self.size() >= size and all(
-            self._between(start, end) == other._between(start, end)
-            for start, end in ((0, min(size, _MARKED)), (max(size - _MARKED, 0), size))
-        )
+        if not self.head.startswith(other.head[:_MARKED]) or (other.broken and not other.head):
+            return False
+        start, size = max(other.size() - _MARKED, 0), other.size()
+        return self.size() >= size and self._between(start, size) == other._between(start, size)
+
+    @property
+    def stamps(self) -> tuple[int, int]:
+        """Numbers that stand for the beginning of the text, and for the end of the file, packed or not."""
+        start = max(self.facts.st_size - _MARKED, 0)
+        return mark_of(self.head[:_LEAST_HEAD]), mark_of(os.pread(self._raw.fileno(), _MARKED, start))
 
     @property
     def is_done(self) -> bool:
@@ -236,8 +244,9 @@ def opened(path: Path) -> Log:
     return Log(path, path.open("rb"))
 
 
-def _mark(text: bytes) -> int:
-    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1  # a note of Delta Lake is an int64
+def mark_of(text: bytes) -> int:
+    """Return a number that stands for a text; it can be a note of Delta Lake, which is an int64."""
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
 
 def _whole_lines(data: bytes | bytearray) -> bytes:
