@@ -23,8 +23,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
 from tidytape.lake.ingest._run import parsed_by, require_object, source_of
 from tidytape.lake.ingest._write import NewestStates, Writer, fill_funding_intervals
 from tidytape.lake.record._rotation import FollowedPath
-from tidytape.lake.record._tail import Log, mark_of
+from tidytape.lake.record._tail import Log
 from tidytape.lake.record._tidy import Beside, Tidier
 
 _LOG = logging.getLogger("tidytape.lake")
@@ -275,6 +275,8 @@ class Follower:
     ----------
     missing : list of str
         What could not be found or read.
+    followed : dict of Log to Followed
+        The logs that are followed.
     """
 
     def __init__(
@@ -291,23 +293,12 @@ class Follower:
         self._most_bad = math.inf if skip_bad else most_bad
         self.missing: list[str] = []
         self._writer = Writer(lake, self._market)
-        self._followed: dict[Log, Followed] = {}
+        self.followed: dict[Log, Followed] = {}
         self._done: list[Followed] = []
 
     def report(self) -> IngestReport:
         """Return the logs with what went in."""
-        return IngestReport(tuple(log.report() for log in (*self._done, *self._followed.values())), ())
-
-    def is_begun(self, log: Log) -> bool:
-        """Return whether lines of a log were put in, or tried, since it was opened."""
-        return log in self._followed
-
-    def identity(self, log: Log) -> int:
-        """Return a number that stands for the first lines of a log; 0 while it has too few, or if it is no log."""
-        with suppress(QueryError, IngestError):
-            if named := self._named(log):
-                return mark_of(named[2].encode())
-        return 0
+        return IngestReport(tuple(log.report() for log in (*self._done, *self.followed.values())), ())
 
     def knows(self, log: Log) -> bool:
         """Return whether what the lake has of logs that begin so, if it has any, is the text of this one."""
@@ -342,12 +333,12 @@ class Follower:
 
     def note_all(self) -> None:
         """Note up to where each log is in the lake, so that a restart does not read lines without rows again."""
-        for followed in self._followed.values():
+        for followed in self.followed.values():
             self._note(followed)
 
     def end(self, log: Log) -> None:
         """Forget a log that was read to its end."""
-        followed = self._followed.pop(log, None)
+        followed = self.followed.pop(log, None)
         if followed is not None:
             if log.lines():
                 self.miss(f"{log.path}:{log.line + 1}: the last lines cannot be read without later ones")
@@ -391,18 +382,6 @@ class Follower:
         noted, _ = read[MARKETS.name]
         return name, {table: max(noted, end) for table, (end, _) in read.items()}
 
-    def first_time(self, log: Log) -> int | None:
-        """Return the time of the first events of a log; None if no line of its beginning has one. [ns]"""
-        lines = log.head.splitlines(keepends=True)[: log.head.count(b"\n")]
-        with suppress(QueryError, IngestError):  # a file beside a log may be no log
-            if named := self._named(log):
-                for power in range(len(lines).bit_length()):
-                    with Spool() as spool:
-                        job = replace(named[0], piece=Piece(b"".join(lines[: 2**power])))
-                        if batches := parsed_by(named[1], job, spool, lambda _: None).batches:
-                            return min(part.first for batch in batches for part in batch)
-        return None
-
     def miss(self, what: str) -> None:
         """Name lines that could not be found or read; the report of the call has it."""
         _LOG.warning("%s", what)
@@ -410,15 +389,15 @@ class Follower:
 
     def begin(self, log: Log) -> Followed | None:
         """Return a log with the place from which to go on; None while it has too few lines to recognise it."""
-        if self.is_begun(log):
-            return self._followed[log]
+        if log in self.followed:
+            return self.followed[log]
         named = self._named(log)
         if named is None:
             return None
         job, layout, first = named
         name, ends = self._ends(log, first)
         noted = ends.pop(MARKETS.name)
-        for other in [other for other, followed in self._followed.items() if followed.name == name]:
+        for other in [other for other, followed in self.followed.items() if followed.name == name]:
             if not (log.is_ended or other.is_ended):
                 raise IngestError(
                     f"{log.path}: begins with the same lines as another file that is followed, {other.path}",
@@ -434,7 +413,7 @@ class Follower:
         if start:
             self._remember(followed, log, start)
         followed.end = followed.known = start
-        self._followed[log] = followed
+        self.followed[log] = followed
         return followed
 
     def _remember(self, followed: Followed, log: Log, start: int) -> None:

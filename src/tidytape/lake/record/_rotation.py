@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tidytape.errors import IngestError
 from tidytape.lake._tables import MARKETS
 from tidytape.lake.hygiene._info import beat
-from tidytape.lake.record._tail import Log, opened
+from tidytape.lake.record._tail import Log, mark_of, opened
 
 if TYPE_CHECKING:
     from tidytape.lake.record._follow import Follower
@@ -49,6 +49,9 @@ class FollowedPath:
     """
 
     def __init__(self, path: Path, follower: Follower, every: float, most_lines: int) -> None:
+        if re.search("[\udc80-\udcff]", str(path.absolute())):
+            name = os.fsencode(path.absolute())
+            raise IngestError(f"{name!r}: a path that is not UTF-8; rename it", path=repr(name))
         self.path, self._note = path, f"path:{path.absolute()}"
         self.logs: list[Log] = []
         self._ended: dict[Log, float] = {}
@@ -78,7 +81,7 @@ class FollowedPath:
 
     def _go(self, log: Log, later_logs: list[Log], *, is_last: bool) -> bool:
         """Read what was appended to a log, and put lines in if it is time to; return whether some went in."""
-        went_in, grew = False, True
+        went_in, grew, is_over = False, True, False
         while grew:
             if grew := log.read():
                 self._last_line = datetime.now(UTC)
@@ -110,8 +113,9 @@ class FollowedPath:
 
     def _put(self, log: Log) -> bool:
         """Put the waiting lines in; return whether some went in. First note which log it is, see `_recall`."""
-        if not self._follower.is_begun(log) and (identity := self._follower.identity(log)):
-            self._follower.lake.writer()._note({self._note: identity})
+        if log not in self._follower.followed:
+            first = log.first_lines(2) or log.first_lines(1)  # the first may be a header
+            self._follower.lake.writer()._note({self._note: mark_of(first)})
         self._went_in = time.monotonic()
         went_in = False
         while self._follower.put(log):  # after a kill one piece up to the end of each table
@@ -165,7 +169,8 @@ class FollowedPath:
         if last is None:
             self._settle(*(log for log in rotated if not live.holds(log)))
         elif last and not any(
-            self._follower.identity(log) == last and self._follower.knows(log) for log in (live, *rotated)
+            last in {mark_of(log.first_lines(count)) for count in (1, 2)} and self._follower.knows(log)
+            for log in (live, *rotated)
         ):
             self._follower.miss(
                 f"{self.path}: the log that was followed last is not there or it was cut; lines that it got after the "
@@ -178,12 +183,8 @@ class FollowedPath:
     def _settle(self, *logs: Log) -> None:
         """Note logs that need not be looked into again: a text stays when it is packed, a packed file does not grow."""
         stamps = [log.stamps[log.is_packed or bool(log.broken)] for log in logs]
-        last = self._noted(self._note) or 0
         notes = {f"{self._note}:{stamp}": 0 for stamp in stamps}
-        self._follower.lake.writer()._note({self._note: last, **notes})
-
-    def _is_settled(self, log: Log) -> bool:
-        return any(self._noted(f"{self._note}:{stamp}") is not None for stamp in log.stamps)
+        self._follower.lake.writer()._note({self._note: self._noted(self._note) or 0, **notes})
 
     def _copy(self, log: Log, rotated: list[Log]) -> Log:
         """Return the copy of a log whose file was cut, and remove it from the rotated logs."""
@@ -203,7 +204,11 @@ class FollowedPath:
         closed = [
             log for log in rotated if not any(os.path.samestat(log.facts, other.facts) for other in self.logs)
         ]
-        settled = [log for log in closed if self._is_settled(log)]
+        settled = [
+            log
+            for log in closed
+            if any(self._noted(f"{self._note}:{stamp}") is not None for stamp in log.stamps)
+        ]
         texts, unread = [*self.logs, live, *settled], []
         unsettled = [log for log in closed if log not in settled]
         for log in sorted(unsettled, key=lambda log: (-log.size(), log.is_packed)):
@@ -219,10 +224,7 @@ class FollowedPath:
                 self._settle(log)
         for log in {*rotated} - {*unread}:
             log.close()
-        self.logs.extend([*sorted(unread, key=self._begun), live])
-
-    def _begun(self, log: Log) -> tuple[int, int]:
-        return self._follower.first_time(log) or log.facts.st_mtime_ns, log.facts.st_mtime_ns
+        self.logs.extend([*sorted(unread, key=lambda log: log.facts.st_mtime_ns), live])
 
     def _rotated(self) -> list[Log]:
         """Return the logs beside the path whose names begin with its name."""

@@ -136,16 +136,18 @@ class Log:
 
     def holds(self, other: Log) -> bool:
         """Return whether the log begins with all the text of another one, by its first and last 4 KiB."""
-        if not self.head.startswith(other.head[:_MARKED]) or (other.broken and not other.head):
-            return False
-        start, size = max(other.size() - _MARKED, 0), other.size()
-        return self.size() >= size and self._between(start, size) == other._between(start, size)
+        return (
+            self.head.startswith(other.head[:_MARKED])
+            and bool(other.head or not other.broken)
+            and self.size() >= other.size()
+            and self._text_until(other.size()) == other._text_until(other.size())
+        )
 
     @property
     def stamps(self) -> tuple[int, int]:
         """Numbers that stand for the beginning of the text, and for the end of the file, packed or not."""
-        start = max(self.facts.st_size - _MARKED, 0)
-        return mark_of(self.head[:_LEAST_HEAD]), mark_of(os.pread(self._raw.fileno(), _MARKED, start))
+        end = os.pread(self._raw.fileno(), _MARKED, max(self.facts.st_size - _MARKED, 0))
+        return mark_of(self.head[:_LEAST_HEAD]), mark_of(end)
 
     @property
     def is_done(self) -> bool:
