@@ -268,6 +268,8 @@ def test_logs_that_begin_with_long_text_without_events(*, is_packed: bool, lake:
     def began(first: int) -> None:
         path.write_text(HEAD + f"{'x' * 200},1,1,buy,0\n" * 400 + trades(first, first + 1))
 
+    began(90)
+    path.rename(path.with_suffix(".1"))  # nobody ever followed this one
     began(0)
     run(path, lake, skip_bad=True)
     append(path, 2)

@@ -181,9 +181,8 @@ class FollowedPath:
         return self._follower.lake.delta(MARKETS.name).transaction_version(name)
 
     def _settle(self, *logs: Log) -> None:
-        """Note logs that need not be looked into again: a text stays when it is packed, a packed file does not grow."""
-        stamps = [log.stamps[log.is_packed or bool(log.broken)] for log in logs]
-        notes = {f"{self._note}:{stamp}": 0 for stamp in stamps}
+        """Note logs that need not be looked into again, by the end of the file: it is then also known when packed."""
+        notes = {f"{self._note}:{next(log.stamps())}": 0 for log in logs}
         self._follower.lake.writer()._note({self._note: self._noted(self._note) or 0, **notes})
 
     def _copy(self, log: Log, rotated: list[Log]) -> Log:
@@ -207,7 +206,7 @@ class FollowedPath:
         settled = [
             log
             for log in closed
-            if any(self._noted(f"{self._note}:{stamp}") is not None for stamp in log.stamps)
+            if any(self._noted(f"{self._note}:{stamp}") is not None for stamp in log.stamps())
         ]
         texts, unread = [*self.logs, live, *settled], []
         unsettled = [log for log in closed if log not in settled]

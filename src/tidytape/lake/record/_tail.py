@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -21,9 +22,6 @@ _AT_ONCE = 8 * 2**20
 
 _LONGEST = 64 * 2**20
 _HEAD = 64 * 2**10
-_LEAST_HEAD = _HEAD // 4
-"""How much of the text is always in the head, also if the log is packed. [bytes]"""
-
 _MARKED = 4 * 2**10
 """How much text before a place is compared, to know a log again. [bytes]"""
 
@@ -143,11 +141,11 @@ class Log:
             and self._text_until(other.size()) == other._text_until(other.size())
         )
 
-    @property
-    def stamps(self) -> tuple[int, int]:
-        """Numbers that stand for the beginning of the text, and for the end of the file, packed or not."""
-        end = os.pread(self._raw.fileno(), _MARKED, max(self.facts.st_size - _MARKED, 0))
-        return mark_of(self.head[:_LEAST_HEAD]), mark_of(end)
+    def stamps(self) -> Iterator[int]:
+        """Yield a number for the size and the end of the file, then one for those of its text; of a plain file they are equal."""
+        size = self.facts.st_size
+        yield mark_of(b"%d " % size + os.pread(self._raw.fileno(), _MARKED, max(size - _MARKED, 0)))
+        yield mark_of(b"%d " % self.size() + self._text_until(self.size()))
 
     @property
     def is_done(self) -> bool:
