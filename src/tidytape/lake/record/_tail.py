@@ -142,7 +142,7 @@ class Log:
         )
 
     def stamps(self) -> Iterator[int]:
-        """Yield a number for the size and the end of the file, then one for those of its text; of a plain file they are equal."""
+        """Yield a number for the size and end of the file, and one for those of its text, equal if it is plain."""
         size = self.facts.st_size
         yield mark_of(b"%d " % size + os.pread(self._raw.fileno(), _MARKED, max(size - _MARKED, 0)))
         yield mark_of(b"%d " % self.size() + self._text_until(self.size()))
