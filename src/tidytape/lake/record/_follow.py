@@ -82,8 +82,8 @@ def follow(
     A log may not be there yet. A last line waits until its newline is there. If another file replaces the file at a
     path, or the file is cut, all logs that are not in the lake are read first, also after a restart: files beside the
     path whose names begin with its name, plain, gzip or zip, except those that were there before the path was first
-    followed. Lines that are appended to an old log are read for ten more seconds. Every five seconds a heartbeat goes into the lake, see
-    `tidytape.lake.hygiene.recorders`.
+    followed. Lines that are appended to an old log are read for ten more seconds. Every five seconds a heartbeat goes
+    into the lake, see `tidytape.lake.hygiene.recorders`.
 
     Parameters
     ----------
