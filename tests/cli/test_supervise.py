@@ -157,6 +157,36 @@ raise SystemExit(7)
     ]
 
 
+def test_a_signal_without_a_name_is_a_crash(tmp_path: Path) -> None:
+    crash = (
+        "import os, pathlib; up = pathlib.Path('up'); up.exists() or (up.touch(), os.kill(os.getpid(), 35))"
+    )
+    with started(tmp_path, "-c", SUPERVISED, sys.executable, "-c", crash) as process:
+        assert process.wait(30) == 0
+    assert (tmp_path / "log").read_text() == "error: signal 35 ended the service; it starts again in 0 s\n"
+
+
+def test_it_starts_again_when_nobody_reads_its_errors(tmp_path: Path) -> None:
+    crash = "import os, pathlib; up = pathlib.Path('up'); up.exists() and exit(7); up.touch(); os.abort()"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with subprocess.Popen(
+        [sys.executable, "-c", SUPERVISED, sys.executable, "-c", crash], cwd=tmp_path, stderr=writing
+    ) as process:
+        os.close(writing)
+        assert process.wait(30) == 7
+
+
+def test_modules_of_the_current_folder_stay_out(folder: Path) -> None:
+    (folder / "polars.py").write_text("raise SystemExit(7)")
+    script = "import sys; sys.path.remove(''); from tidytape.cli import main; main()"
+    words = served(folder, "--port", "0")[2:]
+    with started(folder, "-c", script, *words) as process:
+        until(lambda: address(folder), process, folder)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
 def test_it_ends_at_once_while_it_waits_to_start_again(tmp_path: Path) -> None:
     crash = "import os; os.abort()"
     with started(tmp_path, "-c", SUPERVISED, sys.executable, "-c", crash) as process:

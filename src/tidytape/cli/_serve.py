@@ -100,7 +100,7 @@ def serve(
     if grpc_port is not None:
         options.append(f"--grpc-port={require_free(host, grpc_port, parameter='grpc_port')}")
     if supervise:
-        raise typer.Exit(supervised([sys.executable, "-m", "tidytape", *sys.argv[1:], *options]))
+        raise typer.Exit(supervised([sys.executable, "-P", "-m", "tidytape", *sys.argv[1:], *options]))
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     in_force = known.all()  # a service without a readable file of keys must not start

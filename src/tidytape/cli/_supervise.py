@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-
-import typer
 
 
 def pause(crashes: int) -> float:
@@ -52,9 +51,9 @@ def supervised(command: list[str]) -> int:
         if code >= 0 or stop:
             return code if code >= 0 else 128 - code
         crashes = 1 if time.monotonic() - began > 60 else crashes + 1  # after a minute they are not in a row
-        typer.echo(
-            f"error: {signal.Signals(-code).name} ended the service; it starts again in {pause(crashes):g} s",
-            err=True,
-        )
+        name = {number.value: number.name for number in signal.Signals}.get(-code, f"signal {-code}")
+        line = f"error: {name} ended the service; it starts again in {pause(crashes):g} s\n"
+        with suppress(OSError):  # whoever reads standard error may be gone
+            os.write(2, line.encode())
         with suppress(Empty):
             return 128 + signals.get(timeout=pause(crashes))

@@ -311,6 +311,7 @@ class LakeWriter:
         batch: Batch,
         *,
         log: str,
+        path: str,
         mark: int,
         start: int,
         end: int,
@@ -326,6 +327,8 @@ class LakeWriter:
             The events.
         log : str
             A permanent name of the log.
+        path : str
+            Where it is, for errors.
         mark : int
             Stands for the text before ``end``.
         start, end : int
@@ -354,7 +357,9 @@ class LakeWriter:
             if appended_until >= end:
                 return Appended(table.name, log, batch.rows, 0, already_ingested=True)
             if appended_until > start:
-                raise IngestError(f"{table.name}: another process follows the same log")
+                raise IngestError(
+                    f"{path}: another process follows this log, and was faster in {table.name}", path=path
+                )
             replaced = None if instead is None else self._still_there(delta, table, instead)
             new_rows, superseded = fresh(batch, self._between(delta, table, table.identity, without=replaced))
             if batch.counted:

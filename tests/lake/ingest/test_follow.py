@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -192,6 +194,48 @@ def test_a_file_that_is_not_there_yet_and_a_half_written_line(lake: Lake, tmp_pa
     assert seen == [[1], [1, 2]]
     assert ids(lake) == [1, 2]
     assert report.trades_new == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_slow", [True, False])
+@pytest.mark.parametrize("first", ['{"type":"subscribed"}\n', "null\n", "[]\n5\n"])
+def test_a_jsonl_log_may_begin_without_a_mapped_field(
+    *, first: str, is_slow: bool, lake: Lake, tmp_path: Path
+) -> None:
+    event = json.dumps({"timestamp": 1_693_929_600, "price": 1, "amount": 1, "side": "buy", "id": 7})
+    pieces = [first.encode(), f"{event}\n".encode()]
+    steps = [appending(tmp_path / "log", piece) for piece in (pieces if is_slow else [b"".join(pieces)])]
+    report = followed(tmp_path / "log", lake, Jsonl(), SAID, *steps)
+    assert ids(lake) == [7]
+    assert report.bad_lines == first.count("\n")
+
+
+@pytest.mark.slow
+def test_a_jsonl_log_whose_map_is_wrong_ends_the_follower(lake: Lake, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text('{"time": 1}\n' * 5)
+    with pytest.raises(IngestError, match=r"log:1: .*timestamp.*; over 3 broken lines"):
+        followed(tmp_path / "log", lake, Jsonl(), SAID, most_bad=3)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names of bytes")
+def test_a_log_whose_name_is_no_utf_8_is_refused_by_name(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match=r"x\\xff.log': a path that is not UTF-8"):
+        followed(tmp_path / os.fsdecode(b"x\xff.log"), lake, Csv(), SAID)
+
+
+@pytest.mark.slow
+def test_the_slower_of_two_followers_names_the_log(lake: Lake, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(HEAD + trades(1))
+    overtaken = [appending(path, trades(number).encode()) for number in (2, 3)]
+
+    def other() -> None:
+        overtaken[0]()
+        followed(path, Lake(lake.path), Csv(), SAID)
+        overtaken[1]()
+
+    with pytest.raises(IngestError, match=rf"{path}: another process follows this log"):
+        followed(path, lake, Csv(), SAID, other)
 
 
 @pytest.mark.slow

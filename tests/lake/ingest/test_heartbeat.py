@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +20,7 @@ from tidytape.cli import app
 from tidytape.errors import IngestError
 from tidytape.lake import Lake
 from tidytape.lake.hygiene import recorders
+from tidytape.lake.hygiene._info import beat
 from tidytape.lake.ingest import Csv
 from tidytape.lake.record import _follow, follow
 
@@ -67,6 +69,27 @@ def test_a_follower_that_died_leaves_its_heartbeat(lake: Lake, path: Path) -> No
     with pytest.raises(IngestError):
         run(path, lake, most_bad=0)
     assert recorders(lake)["log"].to_list() == [str(path)]
+
+
+def test_a_broken_heartbeat_is_skipped_and_the_others_stay(lake: Lake, tmp_path: Path) -> None:
+    facts = {"beat": datetime.now(UTC), "lag": 0.0, "lines": 1, "rows": 1, "bad_lines": 0, "missing": 0}
+    for name in ("a.log", "b.log"):
+        beat(lake, tmp_path / name, facts)
+    folder = Path(lake.path) / "recorders"
+    (first, second) = sorted(folder.iterdir())
+    text = first.read_bytes()
+    (folder / "folder.parquet").mkdir()
+    (folder / "gone.parquet").symlink_to("nowhere")
+    pl.DataFrame({"log": ["another tool"]}).write_parquet(folder / "other.parquet")
+    for broken in (b"", text[: len(text) // 2], text[:-1], text[:-30] + b"\xff" * 22 + text[-8:]):
+        first.write_bytes(broken)
+        assert recorders(lake).height == 1
+        assert "bad_lines" in shown(lake)
+    beat(lake, tmp_path / "a.log", facts)
+    beat(lake, tmp_path / "b.log", facts)
+    assert recorders(lake).height == 2
+    assert {path.suffix for path in folder.iterdir()} == {".parquet"}
+    assert second.exists()
 
 
 def test_torn_lines_are_left_out_and_named_up_to_a_bound(

@@ -20,7 +20,7 @@ from thorough import often
 from tidytape.errors import IngestError
 from tidytape.lake import Lake, _commit
 from tidytape.lake.ingest import Csv
-from tidytape.lake.record import follow, replay
+from tidytape.lake.record import _rotation, _tail, follow, replay
 
 pytestmark = pytest.mark.slow
 
@@ -232,6 +232,107 @@ def test_cut_and_then_renamed_between_two_looks(lake: Lake, path: Path) -> None:
 
     run(path, lake, rotate)
     assert ids(lake) == [*range(40)]
+
+
+def test_a_log_whose_first_event_is_late_is_read(lake: Lake, path: Path) -> None:
+    run(path, lake)
+    rename(path, 1, *range(20, 30))  # a state that the exchange sends again when the recorder connects again
+    rename(path, *range(30, 40))
+    run(path, lake)
+    assert ids(lake) == [*range(10), *range(20, 40)]
+    assert run(path, lake).trades_new == 0
+
+
+def test_a_late_log_is_read_that_was_rotated_between_two_looks(lake: Lake, path: Path) -> None:
+    def rotate() -> None:
+        rename(path, 1, *range(20, 30))
+        rename(path, *range(30, 40))
+
+    run(path, lake, rotate)
+    assert ids(lake) == [*range(10), *range(20, 40)]
+
+
+def test_restored_logs_with_new_times_of_files_are_read(lake: Lake, path: Path) -> None:
+    run(path, lake)
+    append(path, 10)
+    rename(path, *range(20, 30))
+    rename(path, *range(30, 40))
+    for second, name in enumerate(["log.1", "log.2", "log"]):  # in a wrong order, and all older than the lake
+        os.utime(path.with_name(name), (second, second))
+    run(path, lake)
+    assert ids(lake) == [*range(11), *range(20, 40)]
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_logs_that_begin_with_long_text_without_events(*, is_packed: bool, lake: Lake, path: Path) -> None:
+    def began(first: int) -> None:
+        path.write_text(HEAD + f"{'x' * 200},1,1,buy,0\n" * 400 + trades(first, first + 1))
+
+    began(90)
+    path.rename(path.with_suffix(".1"))  # nobody ever followed this one
+    began(0)
+    run(path, lake, skip_bad=True)
+    append(path, 2)
+    for first in (20, 30):
+        shift(path)
+        path.rename(path.with_suffix(".1"))
+        if is_packed:
+            pack(path.with_suffix(".1"))
+        began(first)
+    run(path, lake, skip_bad=True)
+    assert ids(lake) == [0, 1, 2, 20, 21, 30, 31]
+
+
+def test_logs_of_before_the_first_start_stay_out_also_packed(lake: Lake, path: Path) -> None:
+    begin(path.with_suffix(".1"), *range(50, 60))
+    begin(path.with_suffix(".2"), *range(60, 70))
+    pack(path.with_suffix(".2"))
+    shutil.copy(path, path.with_suffix(".3"))  # but a copy of the log is not one of them
+    run(path, lake)
+    path.with_suffix(".3").unlink()
+    pack(path.with_suffix(".1"))
+    append(path, 10)
+    rename(path, *range(20, 30))
+    run(path, lake)
+    assert ids(lake) == [*range(11), *range(20, 30)]
+
+
+def test_a_packed_log_that_was_read_is_unpacked_once(
+    lake: Lake, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(path, lake)
+    rename(path, *range(20, 30))
+    pack(path.with_suffix(".1"))
+    run(path, lake)
+    sizes = []
+    blocks = _tail.unpacked_blocks
+    monkeypatch.setattr(_tail, "unpacked_blocks", lambda *of: sizes.append(of[2:]) or blocks(*of))
+    assert run(path, lake).trades_new == 0
+    assert sizes == [(_tail._HEAD,)]  # only its beginning
+
+
+def test_lines_that_its_writer_appends_to_a_renamed_log_are_read(lake: Lake, path: Path) -> None:
+    def late(*numbers: int) -> Callable[[], None]:
+        return lambda: append(path.with_suffix(".1"), *numbers)
+
+    seen: list[list[int]] = []
+    run(
+        path, lake, lambda: rename(path, 20), lambda: None, late(10), lambda: seen.append(ids(lake)), late(11)
+    )
+    assert seen == [[*range(11), 20]]
+    assert ids(lake) == [*range(12), 20]
+    append(path.with_suffix(".1"), 12)  # while nobody follows
+    assert run(path, lake).trades_new == 1
+
+
+def test_a_renamed_log_is_closed_after_a_while_and_late_lines_wait_for_a_restart(
+    lake: Lake, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_rotation, "_GRACE", 0)
+    run(path, lake, lambda: rename(path, 20), lambda: None, lambda: append(path.with_suffix(".1"), 10))
+    assert ids(lake) == [*range(10), 20]
+    run(path, lake)
+    assert ids(lake) == [*range(11), 20]
 
 
 class Died(BaseException):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
@@ -238,7 +239,8 @@ def beat(lake: LakeReader, path: Path, facts: Mapping[str, Any] | None) -> None:
             store.delete_file(name)
         else:
             heartbeat = pl.DataFrame([{"log": log, "host": host, **facts}], schema=HEARTBEAT)
-            pq.write_table(heartbeat.to_arrow(), name, filesystem=store)
+            pq.write_table(heartbeat.to_arrow(), f"{name}.new", filesystem=store)
+            store.move(f"{name}.new", name)
 
 
 def recorders(lake: LakeReader) -> pl.DataFrame:
@@ -276,6 +278,11 @@ def recorders(lake: LakeReader) -> pl.DataFrame:
     """
     store = filesystem(lake.path, lake.storage_options)
     entries = store.get_file_info(pyarrow.fs.FileSelector(_HEARTBEATS, allow_not_found=True))
-    files = [store.open_input_file(entry.path) for entry in entries if entry.base_name.endswith(".parquet")]
-    heartbeats = [pl.DataFrame(pq.read_table(file)) for file in files]
-    return pl.concat([pl.DataFrame(schema=HEARTBEAT), *heartbeats]).sort("log", "host")
+    heartbeats = [pl.DataFrame(schema=HEARTBEAT)]
+    for entry in entries:
+        # A follower may delete its heartbeat meanwhile, and a full disk leaves a broken file: the others count.
+        with suppress(OSError, pa.ArrowException, pl.exceptions.PolarsError):
+            if entry.base_name.endswith(".parquet"):
+                rows = pq.read_table(store.open_input_file(entry.path))
+                heartbeats.append(pl.DataFrame(rows).match_to_schema(HEARTBEAT))
+    return pl.concat(heartbeats).sort("log", "host")

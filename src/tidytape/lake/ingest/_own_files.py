@@ -132,9 +132,17 @@ class Jsonl(Mapped):
                 new_names = _field_names(lines["text"].head(max(_LOOKED_AT - looked_at, 0)))
                 names = list(memory.get("names", {}) | dict.fromkeys(new_names))
                 memory |= {"names": dict.fromkeys(names), "looked_at": looked_at + lines.height}
-                if not names:
-                    raise IngestError(f"{job.path}: no lines of JSON objects", path=str(job.path), line=1)
-                reader = MappedRows(self, job, names, parsed)
+                try:
+                    if not names:
+                        raise IngestError(f"{job.path}: no lines of JSON objects", path=str(job.path), line=1)
+                    reader = MappedRows(self, job, names, parsed)
+                except (QueryError, IngestError) as error:
+                    if job.piece is None or memory["looked_at"] >= _LOOKED_AT:
+                        raise
+                    # Such as an acknowledgement: later lines of a log that grows may have the fields.
+                    parsed.lines += lines.height
+                    parsed.bad.take(lines.select("line", reason=pl.lit(str(error))))
+                    continue
             parsed.lines += lines.height
             objects = decoded(lines["text"], pl.Struct(dict.fromkeys(names, pl.String())))
             reasons = pl.when(pl.col("object").is_null()).then(

@@ -211,6 +211,7 @@ class Writer:
             appended_to_table = self._lake_writer._append_piece(
                 batch,
                 log=log,
+                path=str(job.path),
                 mark=mark,
                 start=piece.offset,
                 end=piece.offset + len(piece.data),

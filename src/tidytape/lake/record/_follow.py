@@ -23,8 +23,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +80,10 @@ def follow(
     r"""Put the lines that are appended to recorded logs into a lake, until it is stopped.
 
     A log may not be there yet. A last line waits until its newline is there. If another file replaces the file at a
-    path, or the file is cut, all logs that began since are read first, also after a restart: files beside the path
-    whose names begin with its name, plain, gzip or zip. Every five seconds a heartbeat goes into the lake, see
-    `tidytape.lake.hygiene.recorders`.
+    path, or the file is cut, all logs that are not in the lake are read first, also after a restart: files beside the
+    path whose names begin with its name, plain, gzip or zip, except those that were there before the path was first
+    followed. Lines that are appended to an old log are read for ten more seconds. Every five seconds a heartbeat goes
+    into the lake, see `tidytape.lake.hygiene.recorders`.
 
     Parameters
     ----------
@@ -275,6 +276,8 @@ class Follower:
     ----------
     missing : list of str
         What could not be found or read.
+    followed : dict of Log to Followed
+        The logs that are followed.
     """
 
     def __init__(
@@ -291,18 +294,23 @@ class Follower:
         self._most_bad = math.inf if skip_bad else most_bad
         self.missing: list[str] = []
         self._writer = Writer(lake, self._market)
-        self._followed: dict[int, Followed] = {}
+        self.followed: dict[Log, Followed] = {}
         self._done: list[Followed] = []
 
     def report(self) -> IngestReport:
         """Return the logs with what went in."""
-        return IngestReport(tuple(log.report() for log in (*self._done, *self._followed.values())), ())
+        return IngestReport(tuple(log.report() for log in (*self._done, *self.followed.values())), ())
 
     def knows(self, log: Log) -> bool:
         """Return whether what the lake has of logs that begin so, if it has any, is the text of this one."""
         _, _, first = self._named(log) or (None, None, "")
         name, ends = self._ends(log, first)
         return name == first or any(ends.values())
+
+    def is_in(self, log: Log) -> bool:
+        """Return whether the lake has all lines of a log."""
+        named = self._named(log)
+        return named is None or min(self._ends(log, named[2])[1].values()) >= log.size()
 
     def put(self, log: Log) -> bool:
         """Put the waiting lines of a log into the lake; return whether some went in."""
@@ -326,12 +334,12 @@ class Follower:
 
     def note_all(self) -> None:
         """Note up to where each log is in the lake, so that a restart does not read lines without rows again."""
-        for followed in self._followed.values():
+        for followed in self.followed.values():
             self._note(followed)
 
     def end(self, log: Log) -> None:
         """Forget a log that was read to its end."""
-        followed = self._followed.pop(id(log), None)
+        followed = self.followed.pop(log, None)
         if followed is not None:
             if log.lines():
                 self.miss(f"{log.path}:{log.line + 1}: the last lines cannot be read without later ones")
@@ -375,21 +383,6 @@ class Follower:
         noted, _ = read[MARKETS.name]
         return name, {table: max(noted, end) for table, (end, _) in read.items()}
 
-    def first_time(self, log: Log) -> int | None:
-        """Return the time of the first events of a log; None if no line of its beginning has one. [ns]
-
-        The fewest lines count that have an event, out of 1, 2, 4, …: so the time stays as the log grows.
-        """
-        lines = log.head.splitlines(keepends=True)[: log.head.count(b"\n")]
-        with suppress(QueryError, IngestError):  # a file beside a log may be no log
-            if named := self._named(log):
-                for power in range(len(lines).bit_length()):
-                    with Spool() as spool:
-                        job = replace(named[0], piece=Piece(b"".join(lines[: 2**power])))
-                        if batches := parsed_by(named[1], job, spool, lambda _: None).batches:
-                            return min(part.first for batch in batches for part in batch)
-        return None
-
     def miss(self, what: str) -> None:
         """Name lines that could not be found or read; the report of the call has it."""
         _LOG.warning("%s", what)
@@ -397,26 +390,31 @@ class Follower:
 
     def begin(self, log: Log) -> Followed | None:
         """Return a log with the place from which to go on; None while it has too few lines to recognise it."""
-        if id(log) in self._followed:
-            return self._followed[id(log)]
+        if log in self.followed:
+            return self.followed[log]
         named = self._named(log)
         if named is None:
             return None
         job, layout, first = named
         name, ends = self._ends(log, first)
         noted = ends.pop(MARKETS.name)
-        if any(other.name == name for other in self._followed.values()):
-            raise IngestError(
-                f"{log.path}: begins with the same lines as another file that is followed", path=str(log.path)
-            )
+        for other in [other for other, followed in self.followed.items() if followed.name == name]:
+            if not (log.is_ended or other.is_ended):
+                raise IngestError(
+                    f"{log.path}: begins with the same lines as another file that is followed, {other.path}",
+                    path=str(log.path),
+                )
+            self.end(other)  # its text is the beginning of this log
+            return self.begin(log)
         followed = Followed(job, layout, name, ends, noted)
         start = min(ends.values())
-        if start:
+        if start != log.offset:
             log.seek(start)
             log.read()
+        if start:
             self._remember(followed, log, start)
         followed.end = followed.known = start
-        self._followed[id(log)] = followed
+        self.followed[log] = followed
         return followed
 
     def _remember(self, followed: Followed, log: Log, start: int) -> None:

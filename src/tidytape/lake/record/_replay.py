@@ -25,6 +25,9 @@ from tidytape.lake.record._follow import Followed, Follower, tidied
 from tidytape.lake.record._tail import Log, opened
 from tidytape.times import SECOND
 
+_MOST_SPEED = 1e9
+"""31 years per second; more could not be computed with."""
+
 _MOST = 1024
 """How many lines are read together to find their times."""
 
@@ -59,9 +62,10 @@ def replay(
     market : Market, optional
         Facts of the market that the files do not state.
     speed : float
-        Seconds of events per second, > 0. ``math.inf``: without waiting, in commits of ``every`` seconds of events.
+        Seconds of events per second, > 0, at most 1e9. ``math.inf``: without
+        waiting, in commits of ``every`` seconds of events.
     every : float
-        Time between two commits of one file, > 0. [s]
+        Time between two commits of one file, > 0, at most 1e9. [s]
     skip_bad : bool
         Leave broken lines out and count them, instead of failing.
     tidy, keep : float
@@ -98,10 +102,10 @@ def replay(
     >>> replay(folder / "trades.csv", lake, Csv(), market=market, speed=math.inf).trades_new
     2
     """
-    if not speed > 0:
-        raise QueryError("speed", got=speed, expected="a number above 0, or inf")
-    if not (every > 0 and math.isfinite(every)):
-        raise QueryError("every", got=every, expected="a number of seconds above 0")
+    if not (0 < speed <= _MOST_SPEED or speed == math.inf):
+        raise QueryError("speed", got=speed, expected=f"a number above 0, up to {_MOST_SPEED:g}, or inf")
+    if not 0 < every <= _MOST_SPEED:
+        raise QueryError("every", got=every, expected=f"a number of seconds above 0, up to {_MOST_SPEED:g}")
     follower = Follower(lake, layout, market, skip_bad=skip_bad)
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     stop = stop or threading.Event()

@@ -2,54 +2,30 @@
 
 A rotation renames the log and begins a new one at its path, or copies the log and cuts it to nothing. Old logs may be
 packed later. Two rotations may happen between two looks, or while nobody looks.
+
+Neither the times of events nor those of files say whether a log was read: a first event may be late, and a restored
+file is new. So every log is read whose text is not in the lake, except the logs that were there before the first start.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 import time
-from collections import deque
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidytape.errors import IngestError
 from tidytape.lake._tables import MARKETS
 from tidytape.lake.hygiene._info import beat
-from tidytape.lake.record._tail import Log, opened
+from tidytape.lake.record._tail import Log, mark_of, opened
 
 if TYPE_CHECKING:
     from tidytape.lake.record._follow import Follower
 
-Begun = tuple[int, int]  # of a log: the time of the first event, and when the file was last changed [ns]
-
-
-def unread(begun: Mapping[Any, Begun], since: Begun) -> list[Any]:
-    """Return the logs that may hold lines that were not read, in the order in which they began.
-
-    A log that began before ``since`` was read, or was there before anybody followed. So was one that was last changed
-    before: its events may be of any time.
-
-    Parameters
-    ----------
-    begun : mapping of log to (int, int)
-        The time of the first event of each log, and when its file was last changed. [ns]
-    since : (int, int)
-        The same of the log that was read last. [ns]
-
-    Examples
-    --------
-    >>> sunday, monday, tuesday, wednesday = (1, 9), (10, 19), (20, 35), (30, 39)  # Tuesday's was packed at 35
-    >>> logs = {"log": wednesday, "log.1.gz": tuesday, "log.2": monday, "log.3": sunday, "log.copy": (90, 5)}
-    >>> unread(logs, since=monday)
-    ['log.2', 'log.1.gz', 'log']
-    """
-    event, changed = since
-    later = [log for log, (first, last) in begun.items() if first >= event and last >= changed]
-    return sorted(later, key=begun.__getitem__)
+_GRACE = 10.0
+"""How long the writer of a renamed log may go on appending to it after the new log has text. [s]"""
 
 
 class FollowedPath:
@@ -68,46 +44,61 @@ class FollowedPath:
 
     Attributes
     ----------
-    logs : deque of Log
+    logs : list of Log
         The oldest first.
     """
 
     def __init__(self, path: Path, follower: Follower, every: float, most_lines: int) -> None:
+        if re.search("[\udc80-\udcff]", str(path.absolute())):
+            name = os.fsencode(path.absolute())
+            raise IngestError(f"{name!r}: a path that is not UTF-8; rename it", path=repr(name))
         self.path, self._note = path, f"path:{path.absolute()}"
-        self.logs: deque[Log] = deque()
+        self.logs: list[Log] = []
+        self._ended: dict[Log, float] = {}
         self._follower = follower
         self._every, self._most_lines = every, most_lines
         self._went_in = -every
-        self._noted: Log | None = None
         self._last_line: datetime | None = None
         self._complete = datetime.now(UTC)
 
     def close(self) -> None:
         """Close all files."""
-        while self.logs:
-            self.logs.popleft().close()
+        for log in self.logs:
+            log.close()
 
     def go(self, *, is_last: bool) -> bool:
         """Look at the files, and put lines in if it is time to; return whether some went in."""
         self._look()
         went_in = False
-        while self.logs:
-            log = self.logs[0]
+        logs = [*self.logs]
+        for number, log in enumerate(logs):
+            went_in = self._go(log, logs[number + 1 :], is_last=is_last) or went_in
+            if not log.is_ended:
+                break
+        if not any(log.lines() for log in self.logs):
+            self._complete = datetime.now(UTC)
+        return went_in
+
+    def _go(self, log: Log, later_logs: list[Log], *, is_last: bool) -> bool:
+        """Read what was appended to a log, and put lines in if it is time to; return whether some went in."""
+        went_in, grew, is_over = False, True, False
+        while grew:
             if grew := log.read():
                 self._last_line = datetime.now(UTC)
-            # After the log was renamed, its writer may go on writing to it until it writes to the new log.
-            log.is_ended |= not (grew or log.is_full) and any(later.size() for later in [*self.logs][1:])
-            if log.is_done:
+            elif not log.is_full and any(later.size() for later in later_logs):
+                self._ended.setdefault(log, time.monotonic())
+                log.is_ended = True
+            # Its writer may go on appending to it for a while, because it does not know of the new log.
+            is_over = log.is_done and (is_last or time.monotonic() - self._ended[log] >= _GRACE)
+            if is_over:
                 log.end_line()
             if self._is_due(log, is_last=is_last):
                 went_in = self._put(log) or went_in
-            if log.is_done:
-                self._follower.end(log)
-                self.logs.popleft().close()
-            elif not grew:
-                break
-        if not (self.logs and self.logs[0].lines()):
-            self._complete = datetime.now(UTC)
+        if is_over:
+            self._follower.end(log)
+            self.logs.remove(log)
+            del self._ended[log]
+            log.close()
         return went_in
 
     def _is_due(self, log: Log, *, is_last: bool) -> bool:
@@ -121,10 +112,10 @@ class FollowedPath:
         )
 
     def _put(self, log: Log) -> bool:
-        """Put the waiting lines in; return whether some went in. First note when the log began, see `_begin`."""
-        if self._noted is not log and (event := self._follower.first_time(log)):
-            self._follower.lake.writer()._note({self._note: event})
-            self._noted = log
+        """Put the waiting lines in; return whether some went in. First note which log it is, see `_recall`."""
+        if log not in self._follower.followed:
+            first = log.first_lines(2) or log.first_lines(1)  # the first may be a header
+            self._follower.lake.writer()._note({self._note: mark_of(first)})
         self._went_in = time.monotonic()
         went_in = False
         while self._follower.put(log):  # after a kill one piece up to the end of each table
@@ -160,10 +151,11 @@ class FollowedPath:
                         f"{self.path}: a packed file does not grow; ingest or replay it", path=str(self.path)
                     )
                 rotated = self._rotated()
-                since = self._last(live, rotated) if newest is None else self._begun(newest)
-                if newest is not None and is_cut:
+                if newest is None:
+                    self._recall(live, rotated)
+                elif is_cut:
                     newest.leave_to(self._copy(newest, rotated))
-                self._add(rotated, since, live)
+                self._add(rotated, live)
             elif newest is not None:
                 newest.facts = there
         except FileNotFoundError:
@@ -171,19 +163,27 @@ class FollowedPath:
         except OSError as error:
             raise IngestError(f"{self.path}: {error.strerror or error}", path=str(self.path)) from error
 
-    def _last(self, live: Log, rotated: list[Log]) -> Begun:
-        """Return when the log began, and was changed, that was read last by an earlier follower of the path."""
-        event = self._follower.lake.delta(MARKETS.name).transaction_version(self._note)
-        if event is None:
-            return sys.maxsize, 0  # nobody followed the path
-        logs = [log for log in (live, *rotated) if self._begun(log)[0] == event and self._follower.knows(log)]
-        if not logs:
+    def _recall(self, live: Log, rotated: list[Log]) -> None:
+        """Name the log that was followed last if it is gone; if there was none, leave the rotated logs out."""
+        last = self._noted(self._note)
+        if last is None:
+            self._settle(*(log for log in rotated if not live.holds(log)))
+        elif last and not any(
+            last in {mark_of(log.first_lines(count)) for count in (1, 2)} and self._follower.knows(log)
+            for log in (live, *rotated)
+        ):
             self._follower.miss(
                 f"{self.path}: the log that was followed last is not there or it was cut; lines that it got after the "
                 "last look are not in the lake"
             )
-        # When a file was packed may be later than its last line; a line is no older than the first event.
-        return event, min((event if log.is_packed else log.facts.st_mtime_ns for log in logs), default=event)
+
+    def _noted(self, name: str) -> int | None:
+        return self._follower.lake.delta(MARKETS.name).transaction_version(name)
+
+    def _settle(self, *logs: Log) -> None:
+        """Note logs that need not be looked into again, by the end of the file: it is then also known when packed."""
+        notes = {f"{self._note}:{next(log.stamps())}": 0 for log in logs}
+        self._follower.lake.writer()._note({self._note: self._noted(self._note) or 0, **notes})
 
     def _copy(self, log: Log, rotated: list[Log]) -> Log:
         """Return the copy of a log whose file was cut, and remove it from the rotated logs."""
@@ -198,24 +198,32 @@ class FollowedPath:
         )
         return Log(self.path, Path(os.devnull).open("rb"))  # the log closes it
 
-    def _add(self, rotated: list[Log], since: Begun, live: Log) -> None:
-        """Add the logs that may hold lines that were not read, without copies of others; close the other files."""
+    def _add(self, rotated: list[Log], live: Log) -> None:
+        """Add the logs whose text is not in the lake, without copies of others; close the other files."""
         closed = [
             log for log in rotated if not any(os.path.samestat(log.facts, other.facts) for other in self.logs)
         ]
-        later = unread({log: self._begun(log) for log in closed}, since)
-        texts = [*self.logs, live]
-        for log in sorted(later, key=lambda log: (-log.size(), log.is_packed)):
-            if not (log.head and any(text.holds(log) for text in texts)):
-                texts.append(log)
-                if log.broken:
-                    self._follower.miss(f"{log.path}: {log.broken}")
-        for log in {*rotated} - {*texts}:
+        settled = [
+            log
+            for log in closed
+            if any(self._noted(f"{self._note}:{stamp}") is not None for stamp in log.stamps())
+        ]
+        texts, unread = [*self.logs, live, *settled], []
+        unsettled = [log for log in closed if log not in settled]
+        for log in sorted(unsettled, key=lambda log: (-log.size(), log.is_packed)):
+            if any(text.holds(log) for text in texts):
+                continue
+            texts.append(log)
+            is_in = self._follower.is_in(log)
+            if log.broken and not (is_in and log.head):
+                self._follower.miss(f"{log.path}: {log.broken}")
+            if not is_in:
+                unread.append(log)
+            elif log.is_packed or log.broken:
+                self._settle(log)
+        for log in {*rotated} - {*unread}:
             log.close()
-        self.logs.extend([*(log for log in later if log in texts), live])
-
-    def _begun(self, log: Log) -> Begun:
-        return self._follower.first_time(log) or log.facts.st_mtime_ns, log.facts.st_mtime_ns
+        self.logs.extend([*sorted(unread, key=lambda log: log.facts.st_mtime_ns), live])
 
     def _rotated(self) -> list[Log]:
         """Return the logs beside the path whose names begin with its name."""

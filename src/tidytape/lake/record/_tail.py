@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -125,19 +126,26 @@ class Log:
 
     def mark(self, size: int = 0) -> int:
         """Return a number that stands for the text before the end of the first ``size`` waiting bytes."""
-        return _mark(self._text_until_waiting(size))
+        return mark_of(self._text_until_waiting(size))
 
     def was_read_to(self, end: int, mark: int) -> bool:
         """Return whether the text up to ``end`` is the text of a mark; a mark of 0 stands for any text."""
-        return end <= self.size() + 1 and mark in {0, _mark(self._text_until(end))}
+        return end <= self.size() + 1 and mark in {0, mark_of(self._text_until(end))}
 
     def holds(self, other: Log) -> bool:
         """Return whether the log begins with all the text of another one, by its first and last 4 KiB."""
-        size = other.size()
-        return self.size() >= size and all(
-            self._between(start, end) == other._between(start, end)
-            for start, end in ((0, min(size, _MARKED)), (max(size - _MARKED, 0), size))
+        return (
+            self.head.startswith(other.head[:_MARKED])
+            and bool(other.head or not other.broken)
+            and self.size() >= other.size()
+            and self._text_until(other.size()) == other._text_until(other.size())
         )
+
+    def stamps(self) -> Iterator[int]:
+        """Yield a number for the size and end of the file, and one for those of its text, equal if it is plain."""
+        size = self.facts.st_size
+        yield mark_of(b"%d " % size + os.pread(self._raw.fileno(), _MARKED, max(size - _MARKED, 0)))
+        yield mark_of(b"%d " % self.size() + self._text_until(self.size()))
 
     @property
     def is_done(self) -> bool:
@@ -236,8 +244,9 @@ def opened(path: Path) -> Log:
     return Log(path, path.open("rb"))
 
 
-def _mark(text: bytes) -> int:
-    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1  # a note of Delta Lake is an int64
+def mark_of(text: bytes) -> int:
+    """Return a number that stands for a text; it can be a note of Delta Lake, which is an int64."""
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
 
 def _whole_lines(data: bytes | bytearray) -> bytes:
