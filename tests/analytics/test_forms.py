@@ -29,13 +29,7 @@ _NAMES = {
     "aggregate": dict.fromkeys(f"aggregate.{case.function}" for case in aggregate_cases.CASES),
 }
 CALLS = [
-    pytest.param(
-        room,
-        function,
-        engine,
-        id=f"{function}-{engine}",
-        marks=pytest.mark.slow if engine == "polars" else pytest.mark.long,
-    )
+    pytest.param(room, function, engine, id=f"{function}-{engine}", marks=pytest.mark.long)
     for room, names in _NAMES.items()
     for function in names
     for engine in ENGINES
