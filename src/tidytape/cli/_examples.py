@@ -65,7 +65,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "lake check": "--lake lake --table trades",
         "lake set": "--lake lake --heatmap-exchange DEMO_PERP",
         "lake compact": "--lake lake",
-        "lake close": "--lake lake --exchange BINANCE",
+        "lake close": "--lake lake --exchange DEMO_SPOT",
         "lake vacuum": "--lake lake --dry-run",
         "cache ls": "--json",
         "cache clear": "--yes",
