@@ -68,8 +68,9 @@ def test_an_interval_may_be_told_by_its_length() -> None:
     named = SIDES.with_columns(exchange=pl.lit("A"), interval=pl.lit("MINUTE"))
     for function in (flow.delta, flow.imbalance, flow.cvd):
         assert function(named, interval=timedelta(minutes=5)).equals(function(named, interval="5m"))
-    with pytest.raises(QueryError, match="expected one of 1m, 5m"):
-        flow.delta(named, interval=timedelta(hours=2))
+    assert flow.delta(named, interval=timedelta(hours=2)).equals(flow.delta(named, interval="2h"))
+    with pytest.raises(QueryError, match="interval"):
+        flow.delta(named, interval=timedelta(days=8))
 
 
 def test_candles_longer_than_the_interval_are_not_cut(engine: Engine) -> None:
