@@ -177,7 +177,7 @@ def test_thresholds_decide(candles: pl.DataFrame) -> None:
 def test_an_interval_that_is_none_is_found_and_an_alias_is_one(candles: pl.DataFrame) -> None:
     aliased = candles.with_columns(interval=pl.lit("5m"))
     assert found(aliased) == []
-    odd = with_value(aliased, [40, 41], interval=pl.lit("6 minutes"))
+    odd = with_value(aliased, [40, 41], interval=pl.lit("fortnight"))
     assert found(odd, by=["exchange"]) == [("DEMO_PERP", "unknown_interval", 2, 40, 41)]
     holed = aliased.filter(pl.int_range(pl.len()) != 40)
     assert found(holed) == [("DEMO_PERP", "missing_bucket", 1, 40, 40)]
