@@ -14,7 +14,7 @@ from tidytape.frames._grid import Grid
 from tidytape.frames._rows import first, last, order_keys
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import frame_interval
+from tidytape.times import interval_of
 
 
 def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
@@ -64,12 +64,11 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     Examples
     --------
     >>> import polars as pl
-    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [start + 5, start + 5, start + 9],
+    ...         "timestamp": [5, 5, 9],
     ...         "sequence": [2, 1, 3],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "price": [11.0, 10.0, 12.0],
@@ -91,7 +90,7 @@ def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
 
 
 def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) -> Rows:
-    bucket = bucket_start(nw.col("timestamp"), frame_interval(interval))
+    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     price, ordered_price = nw.col("price"), "price"
     if "sequence" in trades.collect_schema().names():
         keys, order = order_keys(trades, "__order")
@@ -135,7 +134,7 @@ def _with_order(trades: Rows, time_keys: list[str]) -> Rows:
     return trades.with_columns(__price=nw.when(has_one_price | has_order).then(price))
 
 
-_SIGN, _UNKNOWN = "__sign", "__unknown"
+_SIGN = "__sign"
 
 
 @tabular([*MARKET, "timestamp", "side", "price", "amount"])
@@ -160,10 +159,9 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     -------
     frame, one row per market, bucket and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the bucket, ``price``, low edge of the
-        row [quote per coin], ``buy_volume``, ``sell_volume`` and ``volume`` [coin], which counts every trade; the two
-        sides are null where the side of a trade is not known. Sorted by (exchange, raw_symbol, timestamp, price) where
-        the engine keeps order. Trades without a price, or with a price more than 2**53 rows from zero, where floats
-        cannot tell one row from the next, are in a row with a null price.
+        row [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
+        raw_symbol, timestamp, price) where the engine keeps order. Trades without a price, or with a price more than
+        2**53 rows from zero, where floats cannot tell one row from the next, are in a row with a null price.
 
     Raises
     ------
@@ -179,12 +177,11 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     Examples
     --------
     >>> import polars as pl
-    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [start + 5, start + 6, start + 9],
+    ...         "timestamp": [5, 6, 9],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "price": [0.3, 0.35, 0.4],
     ...         "amount": [1.0, 2.0, 4.0],
@@ -194,7 +191,7 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     >>> profile.select("price", "buy_volume", "sell_volume", "volume").rows()
     [(0.3, 1.0, 2.0, 3.0), (0.4, 4.0, 0.0, 4.0)]
     """
-    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), frame_interval(interval))
+    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), interval_of(interval))
     side = nw.col("side")
     # First sum by side, and only then put the sides into two columns: so amounts are split into parts once, not once
     # per side. Grouping by a number is faster than by text.
@@ -203,28 +200,26 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
         .with_columns(
             bucket.alias(BUCKET),
             grid.edge(nw.col("price")).alias("price"),
-            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8()))
-            .fill_null(0)
-            .alias(_SIGN),
+            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8())).alias(
+                _SIGN
+            ),
         )
         .group_by(*MARKET, BUCKET, "price", _SIGN)
         .agg(exact.summed("amount"))
     )
-    signs, volumes = {"buy_volume": 1, "sell_volume": -1, _UNKNOWN: 0}, ("buy_volume", "sell_volume")
-    for name, sign in signs.items():
-        sides = sides.with_columns(*exact.where(nw.col(_SIGN) == sign, "amount", name))
     return (
-        sides.with_columns(nw.col(_SIGN).abs())
+        sides.with_columns(*exact.where(nw.col(_SIGN) == 1, "amount", "buy_volume"))
+        .with_columns(*exact.where(nw.col(_SIGN) == -1, "amount", "sell_volume"))
         .group_by(*MARKET, BUCKET, "price")
-        .agg(exact.summed(*signs), nw.col(_SIGN).min())
-        .with_columns(*map(exact.total, signs))
+        .agg(exact.summed("buy_volume", "sell_volume"))
         .select(
             *MARKET,
             nw.col(BUCKET).alias("timestamp"),
             "price",
-            *(nw.when(nw.col(_SIGN) == 1).then(nw.col(name)).alias(name) for name in volumes),
-            (nw.col("buy_volume") + nw.col("sell_volume") + nw.col(_UNKNOWN)).alias("volume"),
+            exact.total("buy_volume"),
+            exact.total("sell_volume"),
         )
+        .with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
         .sort(*MARKET, "timestamp", "price")
     )
 
@@ -262,13 +257,12 @@ def raw_trades(trades: Rows, /) -> Rows:
     Examples
     --------
     >>> import polars as pl
-    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
     ...         "side": "BUY",
-    ...         "timestamp": [start + 5, start + 5, start + 1],
+    ...         "timestamp": [5, 5, 1],
     ...         "sequence": [3, 2, 1],
     ...         "id": ["c", "b", "a"],
     ...         "price": [12.0, 11.0, 10.0],
@@ -276,7 +270,7 @@ def raw_trades(trades: Rows, /) -> Rows:
     ...         "quote_amount": [12.0, 11.0, 10.0],
     ...     }
     ... )
-    >>> raw_trades(trades).select(pl.col("timestamp") - start, "id", "price").rows()
+    >>> raw_trades(trades).select("timestamp", "id", "price").rows()
     [(1, 'a', 10.0), (5, 'b', 11.0), (5, 'c', 12.0)]
     """
     return trades.sort(*_SIDE, "timestamp", "sequence", "id").select(*_SIDE, *_PAYLOAD)
@@ -319,12 +313,11 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
-    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [start + 10, start + 20, start + 30],
+    ...         "timestamp": [10, 20, 30],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "amount": [0.1, 4.0, 0.2],
     ...     }
@@ -334,7 +327,7 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     """
     return (
         exact.in_parts(events, "amount")
-        .with_columns(bucket_start(nw.col("timestamp"), frame_interval(interval)).alias(BUCKET))
+        .with_columns(bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET))
         .group_by(*_SIDE, BUCKET)
         .agg(exact.summed("amount"))
         .select(
@@ -390,13 +383,12 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     Examples
     --------
     >>> import polars as pl
-    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "VENUEX",
     ...         "raw_symbol": ["BTC-PERP", "BTC-PERP", "BTC-241227"],
     ...         "coin": "BTC",
-    ...         "timestamp": [start + 10, start + 20, start + 30],
+    ...         "timestamp": [10, 20, 30],
     ...         "price": [60_010.0, 60_120.0, 60_050.0],
     ...         "amount": [0.1, 4.0, 0.2],
     ...     }
@@ -408,7 +400,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     return (
         events.filter(~nw.col("coin").is_null())
         .with_columns(
-            bucket_start(nw.col("timestamp"), frame_interval(interval)).alias(BUCKET),
+            bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET),
             Grid.of(block_size).edge(nw.col("price")).alias("price"),
         )
         .pipe(exact.in_parts, "amount")
