@@ -76,8 +76,10 @@ def term_structure(
 
     See Also
     --------
-    slope : The value at a long maturity minus that at a short one. forward_volatility : The volatility between two
-    maturities. tenor_structure : The same from the service's summaries. tidytape.plot.term_structure : The plot.
+    slope : The value at a long maturity minus that at a short one.
+    forward_volatility : The volatility between two maturities.
+    tenor_structure : The same from the service's summaries.
+    tidytape.plot.term_structure : The plot.
 
     References
     ----------
