@@ -72,7 +72,8 @@ def delta(
 
     See Also
     --------
-    cvd : Delta, cumulated. imbalance : Delta as a share of the volume.
+    cvd : Delta, cumulated.
+    imbalance : Delta as a share of the volume.
 
     Notes
     -----
