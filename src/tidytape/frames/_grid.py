@@ -86,7 +86,7 @@ class Grid:
         Parameters
         ----------
         block_size : Decimal, int, float or str, > 0
-            Height of a row, taken as the decimal it is written as. [quote per coin]
+            Height of a row, read as the decimal it prints as. [quote per coin]
 
         Returns
         -------
@@ -189,7 +189,7 @@ def largest_125(limit: Decimal | float | str) -> Decimal:
     Parameters
     ----------
     limit : Decimal, int, float or str, > 0
-        The limit, taken as the decimal it is written as.
+        The limit, read as the decimal it prints as.
 
     Returns
     -------

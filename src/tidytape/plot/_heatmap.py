@@ -135,8 +135,8 @@ def book_heatmap(
         Height of the rows in which sizes are added up. By default a row is one level, or several levels if there would
         be more than 400 rows. [quote per coin]
     prices : (float, float), optional
-        Lowest and highest price to show. By default the prices around the mid that hold four fifths of the size, but no
-        prices that are further from the mid than the mid itself moved, or than twenty levels if that is more.
+        Lowest and highest price to show. By default, the prices around the mid with four fifths of the size; but none
+        further from the mid than the mid itself moved, or than twenty levels if that is more.
         [quote per coin]
     trades : frame, m rows, any order; optional
         Trades of the same market, drawn over the book: ``timestamp`` [UTC], ``side`` (BUY or SELL), ``price`` [quote
@@ -369,7 +369,7 @@ def draw_cells(
     norm: LogNorm,
     colours: Colormap,
 ) -> AxesImage:
-    """Draw as colours the sum of the values of each cell, only of values whose ``mask`` is true."""
+    """Draw each cell in a colour for the sum of its values; only values whose ``mask`` is true count."""
     return ax.imshow(
         _matrix(cells, mask, values),
         cmap=colours,

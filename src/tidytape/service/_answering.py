@@ -99,9 +99,8 @@ def refused(error: Exception) -> RefusedError | None:
         return RefusedError("INVALID_PARAMS", error.message)
     if isinstance(error, UnreachableError):
         return RefusedError("UNAVAILABLE", f"{error}; try again", retry_after=PAUSE)
-    if isinstance(error, LakeError) and "://" in (
-        error.path or ""
-    ):  # an object store, of which the log says more
+    # The lake lies in an object store that does not answer; only the log names it.
+    if isinstance(error, LakeError) and "://" in (error.path or ""):
         _log.error("the lake cannot be read: %s", error.message)
         return RefusedError("UNAVAILABLE", "the lake cannot be read; try again", retry_after=PAUSE)
     return None

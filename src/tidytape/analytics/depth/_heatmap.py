@@ -63,7 +63,7 @@ def regrid(
         Schema BLOCK_BOOK_SNAPSHOT_AGG with ``size``, or VENUEX_LIQUIDATION_AGG with ``liquidations``. [coin; USD if
         fetched in USD]
     block_size : Decimal, int, float or str, > 0, optional
-        Height of a row, taken as the decimal it is written as. It should be a whole multiple of the block size of the
+        Height of a row, read as the decimal it prints as. It should be a whole multiple of the block size of the
         frame; otherwise each block counts in the row of its low edge. By default prices do not change. [quote per coin]
     interval : str, optional
         Name or alias of an interval, a whole multiple of the interval of the rows, because longer intervals cannot be

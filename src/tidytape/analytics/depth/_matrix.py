@@ -117,7 +117,7 @@ def matrix(
         Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
         per coin], ``size`` [coin; USD if fetched in USD], and the columns that name the series.
     block_size : Decimal, int, float or str, > 0, optional
-        Height of a row, taken as the decimal it is written as; rows are its integer multiples. By default the largest
+        Height of a row, read as the decimal it prints as; rows are its integer multiples. By default the largest
         height that keeps all prices of the frame in rows of their own. [quote per coin]
     interval : str, optional
         Name or alias of the interval between lines; a time without rows is a line of NaN. By default the column

@@ -69,9 +69,11 @@ def z_score(
     QueryError
         If an argument is not as listed, or the frame has a column ``z_score``.
 
-    Notes ----- The window ends before the row, so a row is compared neither with itself nor with later rows. It counts
-    rows, however far apart their times are: across a hole in the data ``z_score_since`` is more than n intervals
-    earlier. *s* is the sample standard deviation, with n - 1.
+    Notes
+    -----
+    The window ends before the row, so a row is compared neither with itself nor with later rows. It counts rows,
+    however far apart their times are: across a hole in the data ``z_score_since`` is more than n intervals earlier. *s*
+    is the sample standard deviation, with n - 1.
 
     References
     ----------
@@ -146,7 +148,9 @@ def percentile(
     QueryError
         If an argument is not as listed, or the frame has a column ``percentile``.
 
-    Notes ----- The window ends before the row and counts rows, as for `z_score`. For implied volatility this is the "IV
+    Notes
+    -----
+    The window ends before the row and counts rows, as for `z_score`. For implied volatility this is the "IV
     percentile"; the "IV rank" is a different measure, see `rank`.
 
     For a frame in memory, the time does not depend on the window. The plan of a lazy frame, DuckDB or Spark has one

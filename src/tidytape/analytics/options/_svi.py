@@ -83,7 +83,8 @@ def svi(
 
     See Also
     --------
-    svi_arbitrage : Arbitrage of the curves. smile, surface : The volatilities of the curves.
+    svi_arbitrage : Arbitrage of the curves.
+    smile, surface : The volatilities of the curves.
 
     Notes
     -----

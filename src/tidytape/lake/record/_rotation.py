@@ -67,7 +67,7 @@ class FollowedPath:
             log.close()
 
     def go(self, *, is_last: bool) -> bool:
-        """Look at the files, and put lines in if it is time to; return whether some went in."""
+        """Look at the files; put waiting lines into the lake if they are due, and return whether any went."""
         self._look()
         went_in = False
         logs = [*self.logs]
@@ -80,7 +80,7 @@ class FollowedPath:
         return went_in
 
     def _go(self, log: Log, later_logs: list[Log], *, is_last: bool) -> bool:
-        """Read what was appended to a log, and put lines in if it is time to; return whether some went in."""
+        """Read on in a log; put its waiting lines into the lake if they are due. Return whether any went."""
         went_in, grew, is_over = False, True, False
         while grew:
             if grew := log.read():

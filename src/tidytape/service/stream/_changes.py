@@ -107,7 +107,7 @@ class Remainder:
         return estimated(self.query.model_copy(update=window), self.markets, Statistics(lake))
 
     def over_after(self, until: int, *, is_last: bool) -> dict[str, int]:
-        """Return by data type the start of the last interval that is over after a part. [ns since the epoch]"""
+        """Return per data type the start of the last interval that is over once a part is sent. [ns since the epoch]"""
         if not (is_last or self.is_history):
             return {}
         before = _NO_END if is_last else self.query.start_of(until - 1)

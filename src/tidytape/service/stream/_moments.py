@@ -120,7 +120,7 @@ def moment_at(engine: Engine, query: PointsQuery, versions: tuple[tuple[str, int
 
 
 def over(query: PointsQuery, markets: MarketsByType, moment: Moment) -> dict[str, int]:
-    """Return by data type the start of the last interval whose end all markets are known up to. [ns since the epoch]
+    """Return, for each data type, the start of the last interval known to its end in all markets. [ns since epoch]
 
     Markets without events do not count, nor do those whose newest event is a day older than that of another. Raw trades
     have no intervals.

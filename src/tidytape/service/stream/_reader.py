@@ -278,8 +278,9 @@ class Reader:
         if self.form not in shared:
             shared[self.form] = asyncio.ensure_future(self.feed.run(write, batch))
         text = await asyncio.shield(shared[self.form])
-        own = partial(own_text, self.form, batch, self.feed.query.type[0])
-        return chain(in_parts(text), in_parts(await self.feed.run(own) if self.form == ARROW else own()))
+        write_own = partial(own_text, self.form, batch, self.feed.query.type[0])
+        own_part = await self.feed.run(write_own) if self.form == ARROW else write_own()
+        return chain(in_parts(text), in_parts(own_part))
 
     def beat_every(self, seconds: float) -> None:
         """Send a heartbeat so often from now on. [s]"""
