@@ -248,7 +248,8 @@ def requested(driver: Any) -> list[str]:
     urls = [
         one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"
     ]
-    return [url for url in urls if not url.startswith("data:")]
+    # The browser's first, empty tab loads pages of its own (``chrome:`` and the like); nobody on a network sees them.
+    return [url for url in urls if not url.startswith(("data:", "chrome"))]
 
 
 def origin_of(url: str) -> str:
