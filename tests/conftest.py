@@ -30,6 +30,16 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     return Engine.of(request, tmp_path)
 
 
+@pytest.fixture
+def small_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let frames have times near the epoch, for tests of formulas that write nanoseconds as small whole numbers.
+
+    The door refuses these from callers, because milliseconds read as nanoseconds are small too; `frames/test_kinds`
+    tests that.
+    """
+    monkeypatch.setattr("tidytape.frames._kinds.FIRST_TIME", 0)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Spark on two threads of this machine; it listens on the loopback address alone and serves no pages."""

@@ -13,7 +13,9 @@ Examples
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -29,9 +31,14 @@ __all__ = [
     "MINUTE",
     "MONDAY",
     "SECOND",
+    "UNITS",
+    "UNIT_SECONDS",
     "WEEK",
     "YEAR",
+    "AnyInterval",
+    "FrameInterval",
     "Span",
+    "frame_interval",
     "intersected",
     "interval_of",
     "union",
@@ -67,6 +74,22 @@ MONDAY: Final = Interval.WEEK.offset * SECOND
 
 INTERVALS: Final = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
 """Every interval, by its name and by its alias."""
+
+UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+"""The units of the words for intervals. [s]"""
+
+UNIT_SECONDS: Final = {
+    word: seconds
+    for seconds, words in zip(
+        UNITS.values(),
+        ("s sec second seconds", "m min minute minutes", "h hr hour hours", "d day days", "w week weeks"),
+        strict=True,
+    )
+    for word in words.split()
+} | {interval.value.lower(): interval.seconds for interval in Interval}
+"""Words for a length of time, in lower case. [s]"""
+
+_WORD: Final = re.compile(r"(\d{0,6}) ?([a-z_]+)", re.ASCII)
 
 Span = tuple[int, int]
 """A stretch of time, start inclusive, end exclusive."""
@@ -109,6 +132,80 @@ def interval_of(name: str | timedelta) -> Interval:
             code="INVALID_INTERVAL",
         )
     return interval
+
+
+@dataclass(frozen=True, slots=True)
+class FrameInterval:
+    """An interval of a frame: any whole number of seconds up to a week. The service has the eight of `Interval`.
+
+    Intervals start at whole multiples of their length since the Unix epoch in UTC, weeks on Mondays.
+
+    Examples
+    --------
+    >>> FrameInterval(7200).alias, FrameInterval(604_800).alias, FrameInterval(90).alias
+    ('2h', '1w', '90s')
+    """
+
+    seconds: int
+
+    @property
+    def nanoseconds(self) -> int:
+        """Its length. [ns]"""
+        return self.seconds * SECOND
+
+    @property
+    def offset(self) -> int:
+        """When an interval starts, after the epoch. [s]"""
+        return Interval.WEEK.offset if self.seconds == Interval.WEEK.seconds else 0
+
+    @property
+    def alias(self) -> str:
+        """The word for it in a column ``interval``."""
+        unit = next(unit for unit in reversed(UNITS) if self.seconds % UNITS[unit] == 0)
+        return f"{self.seconds // UNITS[unit]}{unit}"
+
+
+def frame_interval(name: str | timedelta) -> FrameInterval:
+    """Return the interval of a frame with this name or length.
+
+    Parameters
+    ----------
+    name : str or timedelta
+        A number and a unit in any case, such as ``"2h"``, ``"1H"``, ``"60min"`` and ``"3d"``; a unit alone, such as
+        ``"day"``; the name of an `Interval`; or a length.
+
+    Returns
+    -------
+    FrameInterval
+
+    Raises
+    ------
+    QueryError
+        If it is no whole number of seconds up to a week. ``"1M"`` is refused, because elsewhere it is a month.
+
+    Examples
+    --------
+    >>> frame_interval("60min").alias, frame_interval("FOUR_HOURS").alias, frame_interval(timedelta(days=3)).alias
+    ('1h', '4h', '3d')
+    """
+    seconds = 0
+    if isinstance(name, timedelta):
+        seconds = 0 if name % timedelta(seconds=1) else name // timedelta(seconds=1)
+    elif (match := _WORD.fullmatch(str(name).strip().lower())) and not str(name).strip().endswith("M"):
+        seconds = int(match[1] or 1) * UNIT_SECONDS.get(match[2], 0)
+    if not 0 < seconds <= Interval.WEEK.seconds:
+        raise QueryError(
+            "interval",
+            got=name,
+            expected="a whole number of seconds up to a week, such as '1m', '2h' or '3d'",
+            hint=did_you_mean(str(name), INTERVALS),
+            code="INVALID_INTERVAL",
+        )
+    return FrameInterval(seconds)
+
+
+AnyInterval = Interval | FrameInterval
+"""An interval of the service or of a frame."""
 
 
 def union(spans: Iterable[Span]) -> list[Span]:

@@ -25,6 +25,11 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     return Engine.of(request, tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def _small_times(small_times: None) -> None:
+    """Times in these tests are small whole numbers of nanoseconds."""
+
+
 @pytest.fixture(scope="session")
 def oracle() -> dict[str, Any]:
     return runpy.run_path(str(Path(__file__).parent / "oracle.py"))

@@ -154,7 +154,7 @@ def test_no_events_give_no_rows_but_all_columns(engine):
     [
         ({"max_depth": 0}, "max_depth"),
         ({"max_age": timedelta(-1)}, "max_age"),
-        ({"interval": "2m"}, "interval"),
+        ({"interval": "2x"}, "interval"),
         ({"block_size": 0}, "block_size"),
     ],
 )

@@ -78,8 +78,8 @@ def test_name_alias_and_member_are_one(trades):
 
 
 def test_an_unknown_interval_is_named(trades):
-    with pytest.raises(QueryError, match="interval: got '2m'") as caught:
-        candles(trades, interval="2m")
+    with pytest.raises(QueryError, match="interval: got '2x'") as caught:
+        candles(trades, interval="2x")
     assert caught.value.code == "INVALID_INTERVAL"
 
 

@@ -190,8 +190,8 @@ def test_a_long_window_is_filled_to_its_end():
 
 def test_an_unknown_interval_and_missing_columns_are_named():
     frame = candles([("A", 0, 1.0)])
-    with pytest.raises(QueryError, match="interval: got '2m'"):
-        gapfill(frame, interval="2m", start=0, end=1)
+    with pytest.raises(QueryError, match="interval: got '2x'"):
+        gapfill(frame, interval="2x", start=0, end=1)
     with pytest.raises(MissingColumnError, match="volume"):
         gapfill(frame.drop("volume"), interval="1m", start=0, end=1)
     with pytest.raises(MissingColumnError, match="raw_symbol"):

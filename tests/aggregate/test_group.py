@@ -34,7 +34,7 @@ CANDLES = members(
     coin=["BTC", "BTC", "BTC"],
     normalized_symbol=["BTC-USDT", "BTC-USD", "BTC-USDT"],
     category=["SPOT", None, "SPOT"],
-    interval=["MINUTE"] * 3,
+    interval=["1m"] * 3,
     timestamp=[0, 0, 0],
     open=[10.0, 11.0, 12.0],
     high=[13.0, 14.0, 12.0],
@@ -53,7 +53,7 @@ def test_candles_open_with_the_first_member_and_close_with_the_last(engine):
             "normalized_symbol": None,  # they do not agree
             "coin": "BTC",
             "category": "SPOT",  # they do, as far as they say
-            "interval": "MINUTE",
+            "interval": "1m",
             "timestamp": 0,
             "open": 11.0,
             "high": 14.0,

@@ -53,8 +53,8 @@ def test_no_reports_give_no_points_but_all_columns(engine, reports):
 def test_what_is_wrong_is_named(engine, reports):
     with pytest.raises(MissingColumnError, match="amount"):
         open_interest(engine.frame(reports.drop("amount")), interval="1m")
-    with pytest.raises(QueryError, match="interval: got '2m'"):
-        open_interest(engine.frame(reports), interval="2m")
+    with pytest.raises(QueryError, match="interval: got '2x'"):
+        open_interest(engine.frame(reports), interval="2x")
 
 
 def test_recorded_tickers(engine, recorded):

@@ -243,8 +243,8 @@ def test_unknown_arguments_are_named():
         implied_volatility(TERM, interval="1h", atm="spot")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="did you mean 'premium_adjusted'"):
         skew(TERM, interval="1h", delta="premium-adjusted")  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="interval: got '2m'"):
-        skew(TERM, interval="2m")
+    with pytest.raises(QueryError, match="interval: got '2x'"):
+        skew(TERM, interval="2x")
 
 
 def test_a_missing_column_is_named(engine):

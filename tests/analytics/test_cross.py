@@ -14,6 +14,8 @@ from tables import each_row
 from tidytape.analytics import cross
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 
+pytestmark = pytest.mark.usefixtures("small_times")  # times are small numbers of nanoseconds
+
 HOUR = 3_600_000_000_000
 
 
@@ -405,8 +407,8 @@ def test_missing_columns_are_named():
         cross.total(frame, amount="volume")
     with pytest.raises(MissingColumnError, match="exchange"):
         cross.total(frame.drop("exchange"), amount="close", carry="1h")
-    with pytest.raises(MissingColumnError, match="first_timestamp"):
-        cross.consolidated(frame.with_columns(open=1.0, high=1.0, low=1.0, volume=1.0))
+    with pytest.raises(MissingColumnError, match="open"):
+        cross.consolidated(frame.with_columns(high=1.0, low=1.0, volume=1.0))
     with pytest.raises(QueryError, match="amount"):
         cross.total(frame, amount=[])
 
@@ -519,6 +521,10 @@ def test_a_market_alone_has_no_premium():
 
 def test_contracts_are_no_unit(engine):
     frame = engine.frame(markets(1.0, 2.0, amount_unit=["CONTRACTS", "CONTRACTS"]))
+    if engine.name in {"polars", "pandas", "pyarrow"}:
+        with pytest.raises(QueryError, match="amount_unit: 'CONTRACTS'"):
+            cross.total(frame, amount="close")
+        return
     for got, name in (
         (cross.total(frame, amount="close"), "close"),
         (cross.market_share(frame, amount="close"), "share"),

@@ -68,8 +68,9 @@ def test_an_interval_may_be_told_by_its_length() -> None:
     named = SIDES.with_columns(exchange=pl.lit("A"), interval=pl.lit("MINUTE"))
     for function in (flow.delta, flow.imbalance, flow.cvd):
         assert function(named, interval=timedelta(minutes=5)).equals(function(named, interval="5m"))
-    with pytest.raises(QueryError, match="expected one of 1m, 5m"):
-        flow.delta(named, interval=timedelta(hours=2))
+    assert flow.delta(named, interval=timedelta(hours=2)).equals(flow.delta(named, interval="2h"))
+    with pytest.raises(QueryError, match="interval"):
+        flow.delta(named, interval=timedelta(days=8))
 
 
 def test_candles_longer_than_the_interval_are_not_cut(engine: Engine) -> None:
@@ -88,7 +89,7 @@ def test_trades_are_of_no_interval_whatever_they_were_asked_at() -> None:
 
 @pytest.mark.parametrize(
     ("side", "volume"),
-    [("BUY", None), ("BUY", float("nan")), ("BUY", float("inf")), ("SELL", -1.0), ("buy", 1.0), (None, 1.0)],
+    [("BUY", None), ("BUY", float("nan")), ("BUY", float("inf")), ("SELL", -1.0), ("N", 1.0), (None, 1.0)],
 )
 def test_what_is_unknown_makes_its_own_time_null_and_no_other(
     engine: Engine, side: str | None, volume: float | None
@@ -142,7 +143,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(QueryError, match="zone"):
         flow.delta(SIDES.with_columns(pl.col("timestamp").dt.replace_time_zone(None)))
     with pytest.raises(QueryError, match="did you mean"):
-        flow.delta(SIDES, interval="MINUTES")
+        flow.delta(SIDES, interval="MINUTE S")
 
 
 # --- cvd ------------------------------------------------------------------------------------------------------------

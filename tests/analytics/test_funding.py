@@ -18,6 +18,8 @@ from tables import each_row
 from tidytape.analytics import funding, pit
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError, SettlementWarning
 
+pytestmark = pytest.mark.usefixtures("small_times")  # times are small numbers of nanoseconds
+
 HOUR = 3_600_000_000_000
 MIDNIGHT = datetime(2024, 8, 8, tzinfo=UTC)
 

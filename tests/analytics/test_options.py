@@ -147,7 +147,7 @@ def test_points_outside_the_listed_strikes_are_null(engine, quotes):
 @pytest.mark.slow
 def test_expiries_without_a_smile_are_there_and_null(engine, quotes):
     chain = quotes(
-        (7, "P", 90, 50), (7, "C", 110, None), (0, "C", 100, 50), (-1, "C", 100, 50), (9, "straddle", 100, 5)
+        (7, "P", 90, 50), (7, "C", 110, None), (0, "C", 100, 50), (-1, "C", 100, 50), (9, None, 100, 5)
     )
     got = engine.polars(options.delta_points(engine.frame(chain)))
     assert got["days"].to_list() == [-1.0, 0.0, 7.0, 9.0]

@@ -12,7 +12,7 @@ market_profile = pytest.importorskip(
     "market_profile", reason="MarketProfile is not installed: pip install MarketProfile"
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_times")]
 
 PROFILES = 400
 STEP = 0.5

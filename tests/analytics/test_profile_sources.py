@@ -79,13 +79,12 @@ def test_volume_profiles_of_a_client():
 
 @pytest.mark.slow
 def test_profiles_of_aggregate_from_trades_and_from_minutes_say_the_same():
-    minute = 60 * 10**9
     path = [100, 103, 99, 104, 107, 105, 110, 108, 111, 109]
     trades = pl.DataFrame(
         {
             "exchange": "VENUE",
             "raw_symbol": "BTCUSDT",
-            "timestamp": [15 * minute * number for number in range(len(path))],
+            "timestamp": [(1_723_075_200 + 900 * number) * 10**9 for number in range(len(path))],
             "sequence": range(len(path)),
             "side": "BUY",
             "price": [float(price) for price in path],

@@ -177,7 +177,7 @@ def test_thresholds_decide(candles: pl.DataFrame) -> None:
 def test_an_interval_that_is_none_is_found_and_an_alias_is_one(candles: pl.DataFrame) -> None:
     aliased = candles.with_columns(interval=pl.lit("5m"))
     assert found(aliased) == []
-    odd = with_value(aliased, [40, 41], interval=pl.lit("6 minutes"))
+    odd = with_value(aliased, [40, 41], interval=pl.lit("fortnight"))
     assert found(odd, by=["exchange"]) == [("DEMO_PERP", "unknown_interval", 2, 40, 41)]
     holed = aliased.filter(pl.int_range(pl.len()) != 40)
     assert found(holed) == [("DEMO_PERP", "missing_bucket", 1, 40, 40)]
@@ -537,7 +537,7 @@ def test_spans_shorter_than_intervals_have_those_that_start_in_them() -> None:
 def test_weeks_start_on_mondays() -> None:
     mondays = [datetime(2024, 8, 5, tzinfo=UTC) + timedelta(weeks=n) for n in (0, 1, 3)]
     weeks = pl.DataFrame({"timestamp": mondays, "interval": "WEEK"})
-    assert quality.gaps(weeks).rows() == [("WEEK", mondays[1] + timedelta(weeks=1), mondays[2], 1)]
+    assert quality.gaps(weeks).rows() == [("1w", mondays[1] + timedelta(weeks=1), mondays[2], 1)]
     assert quality.audit(weeks).select("finding", "count").rows() == [("missing_bucket", 1)]
     assert quality.completeness(weeks)["completeness"].item() == 0.75
 
@@ -693,7 +693,7 @@ def test_one_amount_that_was_rounded_is_none() -> None:
     assert quality.audit(unknown, checks="quote_mismatch").is_empty()
 
 
-def test_open_interest_and_rates_that_do_not_move_are_found() -> None:
+def test_open_interest_and_rates_that_do_not_move_are_found(small_times) -> None:
     hour, rows = 3_600_000_000_000, 40
     times = [row * hour for row in range(rows)]
     still = [1.0 + 0.1 * min(row, 10) for row in range(rows)]

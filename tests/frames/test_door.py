@@ -86,9 +86,9 @@ def nan() -> None:
         assert Door.of(frame).frame["x"].to_list() == [1.0, None]
         assert through(frame)["x"].isna().tolist() == [True, False]
     assert through(pd.DataFrame({"x": [np.nan]}))["x"].dtype == "float64"
-    times = pd.DataFrame({"timestamp": [5.0, np.nan]})
+    times = pd.DataFrame({"timestamp": [0.0, np.nan]})
     table = OpenTable.of(times, times=["timestamp"])
-    assert table.rows.collect()["timestamp"].to_list() == [5, None]
+    assert table.rows.collect()["timestamp"].to_list() == [0, None]
     assert str(table.closed(table.rows)["timestamp"].dtype) == "Int64"
     with pytest.raises(QueryError, match="Float64"):
         OpenTable.of(times + 0.5, times=["timestamp"])
@@ -234,7 +234,10 @@ def test_each_line_of_the_page_has_a_test() -> None:
 
 def test_what_polars_cannot_hold_comes_back_where_functions_keep_rows() -> None:
     periods = pd.period_range("2024", periods=3)
-    frame = pd.DataFrame({"timestamp": [2, 0, 1], "skew": [4.0, 1.0, 2.0], "note": periods}, index=[3, 5, 9])
+    frame = pd.DataFrame(
+        {"timestamp": pd.to_datetime([2, 0, 1], utc=True), "skew": [4.0, 1.0, 2.0], "note": periods},
+        index=[3, 5, 9],
+    )
     scored = options.z_score(frame, value="skew", window=2)
     pd.testing.assert_frame_equal(scored[list(frame)], frame)
 
@@ -266,5 +269,5 @@ def test_nanoseconds_that_became_floats_are_refused() -> None:
     assert frame["timestamp"].dtype == "float64"
     with pytest.raises(QueryError, match="every 256th nanosecond"):
         OpenTable.of(frame, times=["timestamp"])
-    small = pl.DataFrame({"timestamp": [5, None]}).to_pandas()
-    assert OpenTable.of(small, times=["timestamp"]).rows.collect()["timestamp"].to_list() == [5, None]
+    zero = pl.DataFrame({"timestamp": [0, None]}).to_pandas()
+    assert OpenTable.of(zero, times=["timestamp"]).rows.collect()["timestamp"].to_list() == [0, None]

@@ -104,8 +104,8 @@ def test_infinite_times_of_duckdb_are_not_known() -> None:
 
 
 def test_whole_nanoseconds_stay_what_they_are(engine: Engine) -> None:
-    table = OpenTable.of(engine.frame(pl.DataFrame({"timestamp": [5]})), times=["timestamp"])
-    assert engine.polars(table.closed(table.rows))["timestamp"].to_list() == [5]
+    table = OpenTable.of(engine.frame(pl.DataFrame({"timestamp": [10**18]})), times=["timestamp"])
+    assert engine.polars(table.closed(table.rows))["timestamp"].to_list() == [10**18]
 
 
 def test_the_zone_of_the_caller_is_kept() -> None:

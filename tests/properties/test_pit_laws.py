@@ -138,7 +138,7 @@ def test_views_only_grow(facts, one, other):
 @pytest.mark.slow
 @few
 @given(
-    st.lists(st.tuples(times, st.sampled_from([*Interval, "1m", "4h", None, "soon"])), min_size=1),
+    st.lists(st.tuples(times, st.sampled_from([*Interval, "1m", "4h", "2h", None])), min_size=1),
     st.sampled_from(["interval", "event"]),
     st.integers(0, 10**9),
 )
@@ -151,5 +151,7 @@ def test_nothing_is_known_before_its_time(rows, rule, late):
     )
     known = pit.known_at(frame, rule=rule, delay=timedelta(microseconds=late))
     assert (known["known_at"] >= known["timestamp"]).drop_nulls().all()
-    assert known.drop("known_at", "known_at_rule").equals(frame)
+    assert known.drop("known_at", "known_at_rule", "interval", strict=False).equals(
+        frame.drop("interval", strict=False)
+    )
     assert_frame_equal(pit.known_at(frame[::-1], rule=rule, delay=timedelta(microseconds=late))[::-1], known)

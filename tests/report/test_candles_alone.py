@@ -282,4 +282,4 @@ def test_a_short_recording_gives_a_report_of_its_span_and_shares_as_wide_as_the_
         for plot in part.plots
         if plot.name == "market_share"
     )
-    assert shares.frames[0]["interval"].unique().to_list() == ["HOUR"]
+    assert shares.frames[0]["interval"].unique().to_list() == ["1h"]

@@ -75,7 +75,7 @@ def filled(folder: Path) -> Lake:
         rates = {
             "rate": draw.normal(0, 1e-4, 300),
             "predicted_rate": [None, 1e-4] * 150,
-            "funding_interval": [28_800_000] * 300,
+            "funding_interval": [8 * 3_600 * SECOND] * 300,
         }
         lake.writer().append(
             "funding", reports.with_columns(**{k: pl.Series(v) for k, v in rates.items()}), source=f"f {day}"

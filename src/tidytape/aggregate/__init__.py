@@ -7,19 +7,20 @@ results have the same type. A frame whose times have no zone is a QueryError.
 Examples
 --------
 >>> import polars as pl
+>>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
 >>> from tidytape import aggregate
 >>> trades = pl.DataFrame(
 ...     {
 ...         "exchange": "BINANCE",
 ...         "raw_symbol": "BTCUSDT",
-...         "timestamp": [0, 1_000, 60_000_000_000],
+...         "timestamp": [start, start + 1_000, start + 60_000_000_000],
 ...         "sequence": [1, 2, 3],
 ...         "side": ["BUY", "SELL", "BUY"],
 ...         "price": [10.0, 12.0, 11.0],
 ...         "amount": [1.0, 2.0, 4.0],
 ...     }
 ... )
->>> aggregate.candles(trades, interval="1m").select("timestamp", "open", "close", "volume").rows()
+>>> aggregate.candles(trades, interval="1m").select(pl.col("timestamp") - start, "open", "close", "volume").rows()
 [(0, 10.0, 12.0, 3.0), (60000000000, 11.0, 11.0, 4.0)]
 """
 

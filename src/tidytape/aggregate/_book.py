@@ -25,10 +25,11 @@ from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._door import MARKET
 from tidytape.frames._grid import Grid
+from tidytape.frames._kinds import OF_BOOKS
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import SECOND, interval_of
+from tidytape.times import SECOND, AnyInterval, frame_interval
 
 EVENTS: Final = (
     *MARKET,
@@ -45,7 +46,7 @@ _FIRST: Final = -_LAST
 _BOUNDS: Final = {"timestamp": ("since", "until"), "last_id": ("since_id", "until_id")}
 
 
-@tabular(EVENTS, new_times=dict.fromkeys(("since", "until"), "timestamp"), in_parts=True)
+@tabular(EVENTS, kinds=OF_BOOKS, new_times=dict.fromkeys(("since", "until"), "timestamp"), in_parts=True)
 def book_runs(events: Rows, /) -> Rows:
     """Runs of each price level: the size that rested there from one event until the next.
 
@@ -95,11 +96,12 @@ def book_runs(events: Rows, /) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "X",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [100, 100, 90, 120],
+    ...         "timestamp": [start + 100, start + 100, start + 90, start + 120],
     ...         "last_id": [7, 7, 6, 9],
     ...         "is_snapshot": [True, True, False, False],
     ...         "side": ["BID", "ASK", "BID", "ASK"],
@@ -150,21 +152,19 @@ def book_at(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> columns = {"exchange": "X", "raw_symbol": "BTCUSDT", "side": "BID", "price": 10.0}
-    >>> ids = {"since_id": [1, 3], "until_id": [3, None], "since": [100, 300], "until": [300, None]}
+    >>> ids = {"since_id": [1, 3], "until_id": [3, None], "since": [start + 100, start + 300]}
+    >>> ids |= {"until": [start + 300, None]}
     >>> frame = pl.DataFrame(columns | ids | {"size": [2.0, 1.5]})
-    >>> instants = pl.DataFrame({"exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": [50, 299, 300]})
-    >>> book_at(frame, instants).sort("timestamp").select("timestamp", "price", "size").rows()
+    >>> moments = [start + 50, start + 299, start + 300]
+    >>> instants = pl.DataFrame({"exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": moments})
+    >>> book_at(frame, instants).sort("timestamp").select(pl.col("timestamp") - start, "price", "size").rows()
     [(299, 10.0, 2.0), (300, 10.0, 1.5)]
     """
     one_of("by", by, _BOUNDS)
-    is_of_times = by == "timestamp"
-    table = OpenTable.of(
-        runs, (*MARKET, "side", "price", *_BOUNDS[by], "size"), times=_BOUNDS[by] if is_of_times else ()
-    )
-    instant_table = OpenTable.of(
-        instants, (*MARKET, by), times=[by] if is_of_times else (), parameter="instants"
-    )
+    table = OpenTable.of(runs, (*MARKET, "side", "price", *_BOUNDS[by], "size"), kinds=OF_BOOKS)
+    instant_table = OpenTable.of(instants, (*MARKET, by), parameter="instants")
     return instant_table.closed(at(table.rows, instant_table.rows, by=by), in_parts=True)
 
 
@@ -254,7 +254,7 @@ _KEY = (*MARKET, "timestamp", "side")
 _SIZES = {"coin": "size", "quote": "quote_size"}
 
 
-@tabular(EVENTS, in_parts=True)
+@tabular(EVENTS, kinds=OF_BOOKS, in_parts=True)
 def book_heatmap(
     events: Rows,
     /,
@@ -319,11 +319,12 @@ def book_heatmap(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "X",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [0, 0, 0, 61_000_000_000],
+    ...         "timestamp": [start, start, start, start + 61_000_000_000],
     ...         "last_id": [7, 7, 7, 9],
     ...         "is_snapshot": [True, True, True, False],
     ...         "side": ["BID", "BID", "ASK", "BID"],
@@ -333,10 +334,10 @@ def book_heatmap(
     ...     }
     ... )
     >>> heatmap = book_heatmap(events, interval="1m", block_size="0.5")
-    >>> heatmap.select(pl.col("timestamp") // 10**9, "side", "price", "size").rows()
+    >>> heatmap.select((pl.col("timestamp") - start) // 10**9, "side", "price", "size").rows()
     [(0, 'ASK', 10.5, 4.0), (0, 'BID', 10.0, 3.0), (60, 'ASK', 10.5, 4.0), (60, 'BID', 10.0, 1.5)]
     """
-    length, grid = interval_of(interval), Grid.of(block_size)
+    length, grid = frame_interval(interval), Grid.of(block_size)
     _require_depth(max_depth)
     if max_age < timedelta():
         raise QueryError("max_age", got=max_age, expected="a timedelta, not below 0")
@@ -360,7 +361,7 @@ def _needed(*, amount: str = "coin", **_: Any) -> list[str]:
     return [*_KEY, "price", _SIZES[amount]]
 
 
-@tabular(_needed)
+@tabular(_needed, kinds=OF_BOOKS)
 def book_of(
     minutes: Rows,
     /,
@@ -408,16 +409,18 @@ def book_of(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> minutes = pl.DataFrame(
     ...     {
-    ...         "exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": [3_480_000_000_000, 3_540_000_000_000],
+    ...         "exchange": "X", "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [start + 3_480_000_000_000, start + 3_540_000_000_000],
     ...         "side": "BID", "price": 10.0, "size": [1.0, 2.0], "quote_size": [10.0, 20.0],
     ...     }
     ... )
-    >>> book_of(minutes, interval="1h", block_size=5).select("timestamp", "price", "size").rows()
+    >>> book_of(minutes, interval="1h", block_size=5).select(pl.col("timestamp") - start, "price", "size").rows()
     [(0, 10.0, 2.0)]
     """
-    length, grid = interval_of(interval), Grid.of(block_size)
+    length, grid = frame_interval(interval), Grid.of(block_size)
     _require_depth(max_depth)
     time, size = nw.col("timestamp"), nw.col(_SIZES[amount])
     frame = minutes.with_columns(bucket_start(time, length).alias("start"))
@@ -456,7 +459,7 @@ def _require_depth(max_depth: int | None) -> None:
         raise QueryError("max_depth", got=max_depth, expected="a number of blocks, at least 1, or None")
 
 
-def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None) -> Rows:
+def _ends(events: Rows, interval: AnyInterval, max_age: timedelta, last: int | None) -> Rows:
     """Return the intervals with a known book: their ``start``, and their last instant as ``timestamp``."""
     step = interval.seconds * SECOND
     age = min(max_age // timedelta(microseconds=1) * 1_000, 2**62)

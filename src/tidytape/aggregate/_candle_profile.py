@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
-from tidytape.catalogue import Interval, Side
+from tidytape.catalogue import Side
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._door import BUCKET
@@ -17,7 +17,7 @@ from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS, spread
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
-from tidytape.times import interval_of
+from tidytape.times import AnyInterval, frame_interval
 
 PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
 """The prices of a candle that each rule needs."""
@@ -108,17 +108,19 @@ def candle_profile(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> candles = pl.DataFrame(
-    ...     {"timestamp": [0, 60], "low": [10.5, 12.0], "high": [12.5, 12.0], "close": 12.0, "volume": [4.0, 1.0]}
+    ...     {"timestamp": [start, start + 60],
+    ...      "low": [10.5, 12.0], "high": [12.5, 12.0], "close": 12.0, "volume": [4.0, 1.0]}
     ... )
     >>> candle_profile(candles, interval="1h", block_size=1, spreading="uniform").select("price", "volume").rows()
     [(10.0, 1.0), (11.0, 2.0), (12.0, 2.0)]
     >>> candle_profile(candles, interval="1h", block_size=1, spreading="close").select("price", "volume").rows()
     [(12.0, 5.0)]
     """
-    length, grid = interval_of(interval), Grid.of(block_size)
+    length, grid = frame_interval(interval), Grid.of(block_size)
     one_of("spreading", spreading, PRICES)
-    table = OpenTable.of(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
+    table = OpenTable.of(candles, ["timestamp"], numbers=[*PRICES[spreading], "volume"], optional=["side"])
     if spreading == "uniform" and table.is_eager:
         _require_room(table.rows, grid)
     keys = table.series_columns(None, without=["side", "timestamp", *_RESULTS])
@@ -136,7 +138,7 @@ def candle_profile(
     return table.closed(result, sort=[*keys, "timestamp", *unit, "price"])
 
 
-def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, spreading: str) -> Rows:
+def levels_of(candles: Rows, groups: list[str], length: AnyInterval, grid: Grid, spreading: str) -> Rows:
     """Return the volume of candles per group, bucket and price row; the core of `candle_profile`.
 
     Parameters
@@ -145,7 +147,7 @@ def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, sp
         ``timestamp`` int64, never null, the columns of `candle_profile`, and those of ``groups``.
     groups : list of str
         Columns that tell one profile from another.
-    length : Interval
+    length : AnyInterval
         Length of a bucket.
     grid : Grid
         The price rows.

@@ -109,10 +109,12 @@ def candle_tpo(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> minute = 60 * 10**9
     >>> candles = pl.DataFrame(
     ...     {
-    ...         "timestamp": [0, 29 * minute, 30 * minute], "open": [10.0, 12.0, 12.0], "high": [11.5, 12.5, 12.0],
+    ...         "timestamp": [start, start + 29 * minute, start + 30 * minute],
+    ...         "open": [10.0, 12.0, 12.0], "high": [11.5, 12.5, 12.0],
     ...         "low": [10.0, 12.0, 12.0], "close": [11.0, 12.5, 12.0], "volume": [3.0, 1.0, 2.0], "interval": "1m",
     ...     }
     ... )
@@ -122,7 +124,7 @@ def candle_tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     one_of("spreading", spreading, PRICES)
-    table = OpenTable.of(candles, times=["timestamp"], numbers=_NEEDED)
+    table = OpenTable.of(candles, ["timestamp", *_NEEDED], optional=["side"])
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)

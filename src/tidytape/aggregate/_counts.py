@@ -153,7 +153,7 @@ def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
         & (lowest[at_session] <= row)
         & (row <= highest[at_session])
     )
-    cell = (row + (ends - spans - lowest)[at_session])[is_inside]
+    cell = (row + (ends - spans - lowest)[at_session])[is_inside].astype(np.int64)  # a null row is NaN
     for name in VOLUMES:
         volume = np.zeros(cell_count)
         volume[cell] = traded[name].to_numpy()[is_inside]

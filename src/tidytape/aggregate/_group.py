@@ -16,6 +16,7 @@ from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import (
     COVERAGE,
     STANDING,
+    TRADED,
     UNKNOWN,
     as_of,
     consolidated,
@@ -24,7 +25,9 @@ from tidytape.frames._joined import (
     summed,
     weighted,
     with_coverage,
+    with_times,
 )
+from tidytape.frames._kinds import OF_BOOKS
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.schema import schema_of
@@ -98,10 +101,11 @@ def to_usd(
     Examples
     --------
     >>> import polars as pl
-    >>> trades = pl.DataFrame({"timestamp": [5, 9], "price": [10.0, 12.0], "amount": [1.0, 2.0]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> trades = pl.DataFrame({"timestamp": [start + 5, start + 9], "price": [10.0, 12.0], "amount": [1.0, 2.0]})
     >>> to_usd(trades, quote="USDT")["amount"].to_list()
     [10.0, 24.0]
-    >>> rates = pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [8], "usd": [1.25]})
+    >>> rates = pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [start + 8], "usd": [1.25]})
     >>> to_usd(trades, quote="EUR", rates=rates).sort("timestamp")["amount"].to_list()
     [None, 30.0]
     """
@@ -126,12 +130,12 @@ def to_usd(
             code="UNSUPPORTED",
         )
     price_columns = MARKET if is_stock else ("price",)
-    table = OpenTable.of(frame, [*price_columns, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
+    table = OpenTable.of(frame, [*price_columns, "timestamp", *_AMOUNTS[data_type], "timestamp"])
     closes = rate_rows = None
     if prices is not None and is_stock:
-        closes = OpenTable.of(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
+        closes = OpenTable.of(prices, [*MARKET, "close", "timestamp"], parameter="prices").rows
     if rates is not None and quote not in USD_QUOTES:
-        rate_rows = OpenTable.of(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
+        rate_rows = OpenTable.of(rates, ["quote_coin", "usd", "timestamp"], parameter="rates").rows
     return table.closed(in_usd(table.rows, quote, data_type, rate_rows, closes))
 
 
@@ -177,7 +181,6 @@ _GROUPABLE: Final = (
     "VOLUME_PROFILE_AGG",
     "BLOCK_BOOK_SNAPSHOT_AGG",
 )
-_TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _SERIES: Final = ("coin", "interval")
 _COMMON: Final = ("normalized_symbol", "category")
 _ALL, _WEIGHT, _LACKS_WEIGHT, _TOTAL = "__all", "__weight", "__lacks_weight", "__total"
@@ -249,20 +252,21 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> candles = pl.DataFrame(
     ...     {
     ...         "exchange": ["A", "B"],
     ...         "raw_symbol": ["BTCUSDT", "BTC-PERP"],
     ...         "coin": "BTC",
     ...         "category": ["SPOT", "PERPETUAL"],
-    ...         "timestamp": 0,
+    ...         "timestamp": start,
     ...         "open": [10.0, 10.5],
     ...         "high": [12.0, 11.0],
     ...         "low": [9.0, 10.0],
     ...         "close": [11.0, 10.0],
     ...         "volume": [0.1, 0.2],
-    ...         "first_timestamp": [5, 4],
-    ...         "last_timestamp": [50, 40],
+    ...         "first_timestamp": [start + 5, start + 4],
+    ...         "last_timestamp": [start + 50, start + 40],
     ...     }
     ... )
     >>> group(candles, data_type="TRADE_SIDE_AGNOSTIC_AGG").select(
@@ -281,9 +285,10 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         raise QueryError("weights", got=type(weights).__name__, expected=expected)
     point_key = [name for name in schema.key if name not in MARKET]
     columns = payload_of(data_type)
-    needed = [*MARKET, *point_key, *columns]
-    table = OpenTable.of(points, needed, times=[name for name in needed if name in _TIMES])
-    frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
+    needed = [*MARKET, *point_key, *(name for name in columns if name not in TRADED)]
+    is_of_books = data_type == "BLOCK_BOOK_SNAPSHOT_AGG"
+    table = OpenTable.of(points, needed, kinds=OF_BOOKS if is_of_books else None, optional=TRADED)
+    frame: Any = with_times(table.rows, columns).with_columns(nw.col(*MARKET).cast(nw.String()))
     series_columns, common_columns = (
         [name for name in names if name in table.names] for names in (_SERIES, _COMMON)
     )
@@ -316,7 +321,12 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         (*schema.identity, *schema.descriptors, "timestamp", *point_key, *columns, *schema.names)
     )
     present = grouped.collect_schema().names()
-    return table.closed(grouped.select(name for name in order if name in present), sort=keys)
+    return table.closed(
+        grouped.select(
+            name for name in order if name in present and (name in table.names or name not in TRADED)
+        ),
+        sort=keys,
+    )
 
 
 def _weighted(
@@ -330,9 +340,7 @@ def _weighted(
     """Return the mean of each rate over the members with rate and open interest, and the coverage of ``rate_close``."""
     member = [*MARKET, "timestamp"]
     of_series = [name for name in ("coin",) if name in series_columns]
-    weights = OpenTable.of(
-        weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
-    ).rows.select(
+    weights = OpenTable.of(weights, [*member, *of_series, "close"], parameter="weights").rows.select(
         *(nw.col(name).cast(nw.String()) for name in (*MARKET, *of_series)),
         "timestamp",
         nw.col("close").alias(_WEIGHT),

@@ -24,7 +24,7 @@ from tidytape.frames._grid import Grid
 from tidytape.frames._rows import first, last, order_keys
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import interval_of
+from tidytape.times import AnyInterval, frame_interval
 
 Amount = Literal["coin", "quote"]
 
@@ -76,9 +76,10 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "sequence": [1, 2],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start + 5, start + 9], "sequence": [1, 2],
     ...         "side": ["BUY", "BUY"], "price": [11.0, 10.0], "amount": [1.0, 2.0], "quote_amount": [11.0, 20.0],
     ...     }
     ... )
@@ -160,16 +161,17 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 5], "sequence": [2, 1],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start + 5, start + 5], "sequence": [2, 1],
     ...         "side": ["BUY", "SELL"], "price": [11.0, 10.0], "amount": [1.0, 2.0], "quote_amount": [11.0, 20.0],
     ...     }
     ... )
     >>> candles_of(minute_candles(trades), interval="1h").select("open", "close", "volume").rows()
     [(10.0, 11.0, 3.0)]
     """
-    bucket, volume = bucket_start(nw.col("timestamp"), interval_of(interval)), _VOLUME[amount]
+    bucket, volume = bucket_start(nw.col("timestamp"), frame_interval(interval)), _VOLUME[amount]
     group_columns = [*MARKET, "side"] if by_side else [*MARKET]
     first_keys, by_first = order_keys(minutes, "__first", _FIRST)
     last_keys, by_last = order_keys(minutes, "__last", _LAST)
@@ -229,9 +231,11 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "side": ["BUY", "SELL"],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start + 5, start + 9],
+    ...         "side": ["BUY", "SELL"],
     ...         "price": [10.5, 10.0], "amount": [1.0, 2.0], "quote_amount": [10.5, 20.0],
     ...     }
     ... )
@@ -241,7 +245,9 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     grid = Grid.of(block_size)
     columns = [name for names in _PROFILE.values() for name in names]
     split = [
-        nw.when(nw.col("side") == side.value).then(nw.col(amount)).otherwise(0.0).alias(name)
+        nw.when(~nw.col("side").is_null())
+        .then(nw.when(nw.col("side") == side.value).then(nw.col(amount)).otherwise(0.0))
+        .alias(name)
         for amount, names in zip(("amount", "quote_amount"), _PROFILE.values(), strict=True)
         for side, name in zip((Side.BUY, Side.SELL), names, strict=True)
     ]
@@ -297,9 +303,11 @@ def profile_of(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "side": ["BUY", "SELL"],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start + 5, start + 9],
+    ...         "side": ["BUY", "SELL"],
     ...         "price": [10.5, 11.0], "amount": [1.0, 2.0], "quote_amount": [10.5, 22.0],
     ...     }
     ... )
@@ -316,7 +324,7 @@ def profile_of(
         *(nw.col(name).alias(volume) for volume, name in sources.items()),
     )
     return (
-        _rows_summed(rows, interval_of(interval), list(sources))
+        _rows_summed(rows, frame_interval(interval), list(sources))
         .select(
             *MARKET,
             "timestamp",
@@ -328,7 +336,7 @@ def profile_of(
     )
 
 
-def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Rows:
+def _rows_summed(frame: Rows, interval: AnyInterval, columns: Sequence[str]) -> Rows:
     """Return one row per market, bucket and ``row``, with the exact sums of the columns."""
     return (
         exact.in_parts(frame, *columns)

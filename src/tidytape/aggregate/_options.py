@@ -32,7 +32,7 @@ from tidytape.frames._door import BUCKET
 from tidytape.frames._rows import interpolated, last, next_of, with_next
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import DAY, YEAR, interval_of
+from tidytape.times import DAY, YEAR, frame_interval
 
 CHAIN: Final = ("exchange", "coin", BUCKET)
 """Columns that identify one chain."""
@@ -92,11 +92,13 @@ def implied_volatility(
     28 d at 60% and 56 d at 58%:
 
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> day = 86_400_000_000_000
     >>> quotes = pl.DataFrame(
     ...     {
-    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B"], "timestamp": 0, "coin": "BTC", "option_type": "CALL",
-    ...         "strike": 70_000.0, "expiry": [28 * day, 56 * day], "implied_volatility": [60.0, 58.0],
+    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B"], "timestamp": start, "coin": "BTC",
+    ...         "option_type": "CALL",
+    ...         "strike": 70_000.0, "expiry": [start + 28 * day, start + 56 * day], "implied_volatility": [60.0, 58.0],
     ...         "forward": 70_000.0,
     ...     }
     ... )
@@ -162,12 +164,13 @@ def skew(
     The strikes reach 25 delta on both sides, not 10:
 
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> week = 7 * 86_400_000_000_000
     >>> quotes = pl.DataFrame(
     ...     {
-    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B", "C", "D"], "timestamp": 0, "coin": "BTC",
+    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B", "C", "D"], "timestamp": start, "coin": "BTC",
     ...         "option_type": ["PUT", "PUT", "CALL", "CALL"], "strike": [90.0, 100.0, 100.0, 110.0],
-    ...         "expiry": week, "implied_volatility": [60.0, 50.0, 50.0, 55.0], "forward": 100.0,
+    ...         "expiry": start + week, "implied_volatility": [60.0, 50.0, 50.0, 55.0], "forward": 100.0,
     ...     }
     ... )
     >>> skew(quotes, interval="1h").select("raw_symbol", "tenor", pl.col("skew").round(2)).rows()
@@ -267,7 +270,7 @@ def chain(quotes: Rows, interval: str) -> Rows:
         The needed columns; the bucket; ``life``, float64, from the chain's last quote to the expiry [ns]; and what
         `measured` adds, with the time from the quote itself to the expiry.
     """
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    bucket = bucket_start(nw.col("timestamp"), frame_interval(interval))
     time, expiry = nw.col("timestamp"), nw.col("expiry")
     is_positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in _MEASURED]
     chains = (
@@ -331,14 +334,15 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> hour = 3_600_000_000_000
     >>> quotes = pl.DataFrame(
     ...     {
     ...         "exchange": "DERIBIT",
     ...         "coin": "BTC",
     ...         "raw_symbol": ["BTC-1JAN70-C", "BTC-2JAN70-C", "BTC-2JAN70-C"],
-    ...         "timestamp": [0, 0, hour],
-    ...         "expiry": [8 * hour, 32 * hour, 32 * hour],
+    ...         "timestamp": [start, start, start + hour],
+    ...         "expiry": [start + 8 * hour, start + 32 * hour, start + 32 * hour],
     ...         "forward": [60_000.0, 60_100.0, 60_200.0],
     ...         "open_interest": [5.0, 1.0, 2.0],
     ...     }
@@ -347,7 +351,7 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     >>> points.select("underlying_price_close", "oi_close").rows()
     [(60000.0, 6.0), (60200.0, 7.0)]
     """
-    bucket = interval_of(interval)
+    bucket = frame_interval(interval)
     start = bucket_start(nw.col("timestamp"), bucket)
     frame = (
         quotes.filter(nw.col("timestamp") < nw.col("expiry"))

@@ -13,13 +13,13 @@ from typing import Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS, Interval
+from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.frames._door import BUCKET, MARKET
 from tidytape.frames._rows import first, last
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.query import _values as values
-from tidytape.times import DAY, MILLISECOND, interval_of
+from tidytape.times import DAY, MILLISECOND, AnyInterval, frame_interval
 
 CARRY: Final = DAY
 """How long a report holds if no other follows. [ns]"""
@@ -50,7 +50,7 @@ def ohlc(column: str, prefix: str = "") -> dict[str, tuple[str, str]]:
 
 def by_bucket(
     frame: Rows,
-    interval: Interval,
+    interval: AnyInterval,
     groups: Sequence[str],
     results: Mapping[str, tuple[str, str]],
 ) -> Rows:
@@ -60,7 +60,7 @@ def by_bucket(
     ----------
     frame : frame, n rows, in any order
         The columns of ``groups``, ``timestamp`` int64 [ns since the epoch], and the reported ones, all of one dtype.
-    interval : Interval
+    interval : AnyInterval
         Length of a bucket.
     groups : sequence of str
         Columns that name the object of a report, such as a market.
@@ -105,14 +105,14 @@ def by_bucket(
     )
 
 
-def latest(frame: Rows, interval: Interval, keys: Sequence[str], value: str) -> Rows:
+def latest(frame: Rows, interval: AnyInterval, keys: Sequence[str], value: str) -> Rows:
     """Return the last report of each key and bucket, at the time of the report.
 
     Parameters
     ----------
     frame : frame, n rows, in any order
         ``keys``, ``timestamp`` int64 [ns since the epoch] and the ``value`` float64, whose nulls are skipped.
-    interval : Interval
+    interval : AnyInterval
         Length of a bucket.
     keys : sequence of str
         Columns that name the object of a report, such as a market.
@@ -249,18 +249,19 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> reports = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [30, 10, 20],
+    ...         "timestamp": [start + 30, start + 10, start + 20],
     ...         "amount": [81_000.0, 80_000.0, 79_500.5],
     ...     }
     ... )
     >>> open_interest(reports, interval="1m").select("open", "high", "low", "close").rows()
     [(80000.0, 81000.0, 79500.5, 81000.0)]
     """
-    return by_bucket(reports.with_columns(number("amount")), interval_of(interval), MARKET, ohlc("amount"))
+    return by_bucket(reports.with_columns(number("amount")), frame_interval(interval), MARKET, ohlc("amount"))
 
 
 _REPORTED = ("amount", "usd_amount", "price")
@@ -305,11 +306,12 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> reports = pl.DataFrame(
     ...     {
     ...         "exchange": "CME",
     ...         "raw_symbol": "BTCZ4",
-    ...         "timestamp": [10, 20],
+    ...         "timestamp": [start + 10, start + 20],
     ...         "amount": [150_000.0, 151_000.0],
     ...         "usd_amount": [9.0e9, None],
     ...         "price": [60_000.0, 60_500.0],
@@ -321,7 +323,7 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     numbers = reports.with_columns(number(name) for name in _REPORTED)
     return by_bucket(
         numbers,
-        interval_of(interval),
+        frame_interval(interval),
         MARKET,
         ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_"),
     )
@@ -388,11 +390,12 @@ def funding(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> reports = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [10, 20],
+    ...         "timestamp": [start + 10, start + 20],
     ...         "rate": [0.0001, 0.0002],
     ...         "predicted_rate": [None, 0.0003],
     ...         "funding_interval": 4 * 3_600_000_000_000,
@@ -415,5 +418,5 @@ def funding(
         .with_columns(nw.col("rate", "predicted_rate") * nw.col(_INTERVAL))
     )
     return by_bucket(
-        rates, interval_of(interval), MARKET, ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
+        rates, frame_interval(interval), MARKET, ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
     )

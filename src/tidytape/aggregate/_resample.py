@@ -8,17 +8,27 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.catalogue import AMOUNT, DATA_TYPES, Interval
+from tidytape.catalogue import AMOUNT, DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET, OHLC
-from tidytape.frames._joined import COVERAGE, IDLE, last_known, reduced, traded, with_coverage, with_fills
+from tidytape.frames._joined import (
+    COVERAGE,
+    IDLE,
+    TRADED,
+    last_known,
+    reduced,
+    traded,
+    with_coverage,
+    with_fills,
+    with_times,
+)
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
-from tidytape.times import INTERVALS, SECOND, interval_of
+from tidytape.times import SECOND, FrameInterval, frame_interval
 
 CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
 """The candle types."""
@@ -34,7 +44,7 @@ _RESAMPLABLE = (
 
 
 def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
-    length = interval_of(interval)
+    length = frame_interval(interval)
     if data_type not in _RESAMPLABLE:
         raise QueryError(
             "data_type",
@@ -44,9 +54,9 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
             code="UNSUPPORTED",
         )
     if source is not None:
-        _require_multiple(length, interval_of(source))
+        _require_multiple(length, frame_interval(source))
     more_keys = [name for name in ("side", "price") if name in schema_of(data_type).key]
-    return [*payload_of(data_type), "timestamp", *more_keys]
+    return [*(name for name in payload_of(data_type) if name not in TRADED), "timestamp", *more_keys]
 
 
 def _check_source(
@@ -55,10 +65,10 @@ def _check_source(
     """Raise QueryError unless ``interval`` is a multiple of all intervals in the column ``interval`` of the points."""
     if source is None:
         for finer in intervals_of(points):
-            _require_multiple(interval_of(interval), finer)
+            _require_multiple(frame_interval(interval), finer)
 
 
-def _require_multiple(coarser: Interval, finer: Interval) -> None:
+def _require_multiple(coarser: FrameInterval, finer: FrameInterval) -> None:
     """Raise QueryError unless the coarser interval is a multiple of the finer one."""
     if coarser.seconds % finer.seconds:
         raise QueryError(
@@ -69,15 +79,15 @@ def _require_multiple(coarser: Interval, finer: Interval) -> None:
         )
 
 
-def intervals_of(points: OpenTable[Any]) -> list[Interval]:
+def intervals_of(points: OpenTable[Any]) -> list[FrameInterval]:
     """Return the intervals in the column ``interval``; an empty list for lazy points, or without the column."""
     if not points.is_eager or "interval" not in points.names:
         return []
-    names = points.rows.select(nw.col("interval").cast(nw.String)).unique().collect()["interval"].to_list()
-    return [INTERVALS[name] for name in names if name in INTERVALS]
+    words = points.rows.select("interval").drop_nulls().unique().collect()["interval"].to_list()
+    return [*map(frame_interval, words)]
 
 
-@tabular(_needed, check=_check_source)
+@tabular(_needed, check=_check_source, optional=TRADED)
 def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
     """Points of a coarser interval, equal to what aggregating the raw events at that interval gives.
 
@@ -85,7 +95,8 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     extremes. Volumes and liquidations are summed; the sums do not depend on the order of the rows. If one amount is
     unknown (null), the sum is unknown; an absent point adds nothing. A candle that only fills a gap counts only if its
     interval has no other candle: it has no volume and no first trade, and its four prices are the close before it. Any
-    other candle counts, also one without volume whose price moved, and one without a close before it.
+    other candle counts, also one without volume whose price moved, and one without a close before it. Candles
+    need no times of trades.
 
     Parameters
     ----------
@@ -126,20 +137,23 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> minutes = pl.DataFrame(
     ...     {
     ...         "exchange": "X",
     ...         "raw_symbol": "BTCUSDT",
     ...         "side": "BUY",
-    ...         "timestamp": [0, 60_000_000_000, 300_000_000_000],
+    ...         "timestamp": [start, start + 60_000_000_000, start + 300_000_000_000],
     ...         "liquidations": [0.1, 0.2, 4.0],
     ...     }
     ... )
-    >>> resample(minutes, data_type="LIQUIDATION_AGG", interval="5m").select("timestamp", "liquidations").rows()
+    >>> longer = resample(minutes, data_type="LIQUIDATION_AGG", interval="5m")
+    >>> longer.select(pl.col("timestamp") - start, "liquidations").rows()
     [(0, 0.3), (300000000000, 4.0)]
     """
-    length, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
-    frame: Any = points
+    length, schema, columns = frame_interval(interval), schema_of(data_type), payload_of(data_type)
+    absent = {*TRADED}.difference(points.collect_schema().names())
+    frame: Any = with_times(points, columns)
     series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
     level_columns = ["price"] if "price" in schema.key else []
     keys = [*series_columns, BUCKET, *level_columns]
@@ -158,7 +172,7 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     payload = [
         name
         for name in dict.fromkeys((*level_columns, *columns, "volume"))
-        if name in schema.names and name not in result_series
+        if name in schema.names and name not in result_series and name not in absent
     ]
     rows: Rows = combined.select(*result_series, "timestamp", *payload, COVERAGE)
     return rows.sort(*series_columns, "timestamp", *level_columns)
@@ -188,10 +202,6 @@ def payload_of(data_type: str) -> list[str]:
     key_columns = {*schema.identity, *schema.descriptors, *schema.key}
     fields = [*kind.fields, *(kind.levels[0].fields if kind.levels else ())]
     return [field.column for field in fields if field.column not in key_columns]
-
-
-_TIMES = ("first_timestamp", "last_timestamp")
-_NEEDED = ("timestamp", *OHLC, "volume", *_TIMES)
 
 
 def gapfill(
@@ -238,40 +248,39 @@ def gapfill(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> minute = 60_000_000_000
     >>> candles = pl.DataFrame(
     ...     {
     ...         "exchange": "X",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [minute],
+    ...         "timestamp": [start + minute],
     ...         **dict.fromkeys(("open", "high", "low", "close"), 10.0),
     ...         "volume": 2.0,
-    ...         "first_timestamp": minute + 5,
-    ...         "last_timestamp": minute + 5,
+    ...         "first_timestamp": start + minute + 5,
+    ...         "last_timestamp": start + minute + 5,
     ...     }
     ... )
-    >>> filled = gapfill(candles, interval="1m", start=0, end=3 * minute)
-    >>> filled.select("timestamp", "open", "close", "volume", "last_timestamp").rows()
-    [(60000000000, 10.0, 10.0, 2.0, 60000000005), (120000000000, 10.0, 10.0, 0.0, None)]
+    >>> filled = gapfill(candles, interval="1m", start=start, end=start + 3 * minute)
+    >>> filled.select(pl.col("timestamp", "last_timestamp") - start, "open", "close", "volume").rows()
+    [(60000000000, 60000000005, 10.0, 10.0, 2.0), (120000000000, None, 10.0, 10.0, 0.0)]
     """
-    length = interval_of(interval)
-    step, offset = length.seconds * SECOND, length.offset * SECOND
+    length = frame_interval(interval)
+    step, offset = length.nanoseconds, length.offset * SECOND
     since, until = _moment("start", start), _moment("end", end)
     if until < since:
         raise QueryError("end", got=end, expected="a time at or after start")
     begin = -(-(since - offset) // step) * step + offset
-    table = OpenTable.of(candles, _NEEDED, times=["timestamp", *_TIMES])
-    if other := next((interval for interval in intervals_of(table) if interval is not length), None):
+    table = OpenTable.of(candles, ["timestamp", *OHLC, "volume"], optional=TRADED)
+    if other := next((interval for interval in intervals_of(table) if interval != length), None):
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
     series_columns, units = (
         series_of(frame, "TRADE_AGG"),
         [name for name in table.names if name == AMOUNT_UNIT],
     )
-    frame = frame.with_columns(nw.col(*OHLC, "volume").cast(nw.Float64)).with_columns(
-        nw.col(name).cast(nw.String()) for name in units
-    )
-    close = nw.col("close").cast(nw.Float64)
+    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in units)
+    close = nw.col("close")
     rows = frame.select(*series_columns, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
         last_rows = OpenTable.of(last, [*series_columns, "close"], parameter="last").rows

@@ -7,12 +7,11 @@ from collections.abc import Collection
 import narwhals.stable.v2 as nw
 
 from tidytape.aggregate._reports import CARRY, by_bucket, known_sum, latest, number
-from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import SECOND, interval_of
+from tidytape.times import SECOND, AnyInterval, frame_interval
 
 _TOKEN = ("token_name",)
 _NUMBERS = (
@@ -95,7 +94,7 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     >>> token_supply(reports, interval="1d").select("token_name", "marketcap_dominance_percent").rows()
     [('bitcoin', 75.0), ('ethereum', 25.0)]
     """
-    bucket = interval_of(interval)
+    bucket = frame_interval(interval)
     if isinstance(universe, str) or (universe is not None and not universe):
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
     frame = reports.with_columns(*(number(name) for name in _NUMBERS), nw.col(*_TEXTS).cast(nw.String()))
@@ -123,7 +122,7 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     )
 
 
-def _total(frame: Rows, interval: Interval) -> Rows:
+def _total(frame: Rows, interval: AnyInterval) -> Rows:
     """Return the sum of the last market caps in each bucket, one row per bucket."""
     start = bucket_start(nw.col("timestamp"), interval)
     bucketed = frame.with_columns(start.alias(BUCKET))

@@ -159,12 +159,13 @@ def tpo(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> minute = 60 * 10**9
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [0, 29 * minute, 30 * minute, 95 * minute],
+    ...         "timestamp": [start, start + 29 * minute, start + 30 * minute, start + 95 * minute],
     ...         "sequence": [1, 2, 3, 4],
     ...         "side": ["BUY", "SELL", "BUY", "BUY"],
     ...         "price": [10.0, 12.5, 12.0, 11.0],
@@ -178,7 +179,7 @@ def tpo(
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
+    table = OpenTable.of(trades, _NEEDED)
     return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=NEW_TIMES)
 
 
@@ -228,10 +229,12 @@ def tpo_of(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> from tidytape.aggregate import minute_candles, minute_profile
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [0, 1, 2], "sequence": [1, 2, 3],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start, start + 1, start + 2],
+    ...         "sequence": [1, 2, 3],
     ...         "side": "BUY", "price": [10.0, 12.5, 12.0], "amount": 1.0, "quote_amount": [10.0, 12.5, 12.0],
     ...     }
     ... )
@@ -284,11 +287,12 @@ def tpo_touches(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [0, 1, 30 * 60 * 10**9],
+    ...         "timestamp": [start, start + 1, start + 30 * 60 * 10**9],
     ...         "sequence": [1, 2, 3],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "price": [10.0, 12.5, 12.0],
@@ -299,7 +303,7 @@ def tpo_touches(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
+    table = OpenTable.of(trades, _NEEDED)
     return table.closed(_touches(_cut_trades(table, cut), cut))
 
 
@@ -339,10 +343,12 @@ def tpo_touches_of(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> from tidytape.aggregate import minute_candles, minute_profile
     >>> trades = pl.DataFrame(
     ...     {
-    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [0, 1, 2], "sequence": [1, 2, 3],
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start, start + 1, start + 2],
+    ...         "sequence": [1, 2, 3],
     ...         "side": "BUY", "price": [10.0, 12.5, 12.0], "amount": 1.0, "quote_amount": [10.0, 12.5, 12.0],
     ...     }
     ... )
@@ -542,8 +548,8 @@ def _opened(
     united: bool,
 ) -> tuple[OpenTable[IntoFrameT], Parts]:
     """Open minute candles and profiles; return the table of the candles, and the parts of market profiles."""
-    table = OpenTable.of(candles, needed_of_candles(), times=_TIMES)
-    levels = OpenTable.of(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
+    table = OpenTable.of(candles, needed_of_candles())
+    levels = OpenTable.of(profile, needed_of_profile(amount=amount), parameter="profile")
     return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
 
 

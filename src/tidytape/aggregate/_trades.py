@@ -14,7 +14,7 @@ from tidytape.frames._grid import Grid
 from tidytape.frames._rows import first, last, order_keys
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import interval_of
+from tidytape.times import frame_interval
 
 
 def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
@@ -64,11 +64,12 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [5, 5, 9],
+    ...         "timestamp": [start + 5, start + 5, start + 9],
     ...         "sequence": [2, 1, 3],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "price": [11.0, 10.0, 12.0],
@@ -90,7 +91,7 @@ def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
 
 
 def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) -> Rows:
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    bucket = bucket_start(nw.col("timestamp"), frame_interval(interval))
     price, ordered_price = nw.col("price"), "price"
     if "sequence" in trades.collect_schema().names():
         keys, order = order_keys(trades, "__order")
@@ -134,7 +135,7 @@ def _with_order(trades: Rows, time_keys: list[str]) -> Rows:
     return trades.with_columns(__price=nw.when(has_one_price | has_order).then(price))
 
 
-_SIGN = "__sign"
+_SIGN, _UNKNOWN = "__sign", "__unknown"
 
 
 @tabular([*MARKET, "timestamp", "side", "price", "amount"])
@@ -159,9 +160,10 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     -------
     frame, one row per market, bucket and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the bucket, ``price``, low edge of the
-        row [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
-        raw_symbol, timestamp, price) where the engine keeps order. Trades without a price, or with a price more than
-        2**53 rows from zero, where floats cannot tell one row from the next, are in a row with a null price.
+        row [quote per coin], ``buy_volume``, ``sell_volume`` and ``volume`` [coin], which counts every trade; the two
+        sides are null where the side of a trade is not known. Sorted by (exchange, raw_symbol, timestamp, price) where
+        the engine keeps order. Trades without a price, or with a price more than 2**53 rows from zero, where floats
+        cannot tell one row from the next, are in a row with a null price.
 
     Raises
     ------
@@ -177,11 +179,12 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [5, 6, 9],
+    ...         "timestamp": [start + 5, start + 6, start + 9],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "price": [0.3, 0.35, 0.4],
     ...         "amount": [1.0, 2.0, 4.0],
@@ -191,7 +194,7 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     >>> profile.select("price", "buy_volume", "sell_volume", "volume").rows()
     [(0.3, 1.0, 2.0, 3.0), (0.4, 4.0, 0.0, 4.0)]
     """
-    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), interval_of(interval))
+    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), frame_interval(interval))
     side = nw.col("side")
     # First sum by side, and only then put the sides into two columns: so amounts are split into parts once, not once
     # per side. Grouping by a number is faster than by text.
@@ -200,26 +203,28 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
         .with_columns(
             bucket.alias(BUCKET),
             grid.edge(nw.col("price")).alias("price"),
-            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8())).alias(
-                _SIGN
-            ),
+            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8()))
+            .fill_null(0)
+            .alias(_SIGN),
         )
         .group_by(*MARKET, BUCKET, "price", _SIGN)
         .agg(exact.summed("amount"))
     )
+    signs, volumes = {"buy_volume": 1, "sell_volume": -1, _UNKNOWN: 0}, ("buy_volume", "sell_volume")
+    for name, sign in signs.items():
+        sides = sides.with_columns(*exact.where(nw.col(_SIGN) == sign, "amount", name))
     return (
-        sides.with_columns(*exact.where(nw.col(_SIGN) == 1, "amount", "buy_volume"))
-        .with_columns(*exact.where(nw.col(_SIGN) == -1, "amount", "sell_volume"))
+        sides.with_columns(nw.col(_SIGN).abs())
         .group_by(*MARKET, BUCKET, "price")
-        .agg(exact.summed("buy_volume", "sell_volume"))
+        .agg(exact.summed(*signs), nw.col(_SIGN).min())
+        .with_columns(*map(exact.total, signs))
         .select(
             *MARKET,
             nw.col(BUCKET).alias("timestamp"),
             "price",
-            exact.total("buy_volume"),
-            exact.total("sell_volume"),
+            *(nw.when(nw.col(_SIGN) == 1).then(nw.col(name)).alias(name) for name in volumes),
+            (nw.col("buy_volume") + nw.col("sell_volume") + nw.col(_UNKNOWN)).alias("volume"),
         )
-        .with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
         .sort(*MARKET, "timestamp", "price")
     )
 
@@ -257,12 +262,13 @@ def raw_trades(trades: Rows, /) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> trades = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
     ...         "side": "BUY",
-    ...         "timestamp": [5, 5, 1],
+    ...         "timestamp": [start + 5, start + 5, start + 1],
     ...         "sequence": [3, 2, 1],
     ...         "id": ["c", "b", "a"],
     ...         "price": [12.0, 11.0, 10.0],
@@ -270,7 +276,7 @@ def raw_trades(trades: Rows, /) -> Rows:
     ...         "quote_amount": [12.0, 11.0, 10.0],
     ...     }
     ... )
-    >>> raw_trades(trades).select("timestamp", "id", "price").rows()
+    >>> raw_trades(trades).select(pl.col("timestamp") - start, "id", "price").rows()
     [(1, 'a', 10.0), (5, 'b', 11.0), (5, 'c', 12.0)]
     """
     return trades.sort(*_SIDE, "timestamp", "sequence", "id").select(*_SIDE, *_PAYLOAD)
@@ -313,11 +319,12 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "BINANCE",
     ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [10, 20, 30],
+    ...         "timestamp": [start + 10, start + 20, start + 30],
     ...         "side": ["BUY", "SELL", "BUY"],
     ...         "amount": [0.1, 4.0, 0.2],
     ...     }
@@ -327,7 +334,7 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     """
     return (
         exact.in_parts(events, "amount")
-        .with_columns(bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET))
+        .with_columns(bucket_start(nw.col("timestamp"), frame_interval(interval)).alias(BUCKET))
         .group_by(*_SIDE, BUCKET)
         .agg(exact.summed("amount"))
         .select(
@@ -383,12 +390,13 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> events = pl.DataFrame(
     ...     {
     ...         "exchange": "VENUEX",
     ...         "raw_symbol": ["BTC-PERP", "BTC-PERP", "BTC-241227"],
     ...         "coin": "BTC",
-    ...         "timestamp": [10, 20, 30],
+    ...         "timestamp": [start + 10, start + 20, start + 30],
     ...         "price": [60_010.0, 60_120.0, 60_050.0],
     ...         "amount": [0.1, 4.0, 0.2],
     ...     }
@@ -400,7 +408,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     return (
         events.filter(~nw.col("coin").is_null())
         .with_columns(
-            bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET),
+            bucket_start(nw.col("timestamp"), frame_interval(interval)).alias(BUCKET),
             Grid.of(block_size).edge(nw.col("price")).alias("price"),
         )
         .pipe(exact.in_parts, "amount")

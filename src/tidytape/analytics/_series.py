@@ -145,7 +145,7 @@ def markets(
     numbers: Sequence[str],
     *,
     results: Sequence[str],
-    times: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
     """Open points of single markets; return the table, the rows that have a time, and the columns that name a series.
 
@@ -156,8 +156,8 @@ def markets(
     QueryError
         If the frame has a row for each price, and ``by`` does not tell prices apart.
     """
-    table = OpenTable.of(frame, MARKET, times=["timestamp", *times], numbers=numbers)
-    series_columns = across(table, by, without=[*MARKET, *numbers, *times, *results])
+    table = OpenTable.of(frame, [*MARKET, "timestamp"], numbers=numbers, optional=optional)
+    series_columns = across(table, by, without=[*MARKET, *numbers, *optional, *results])
     if "price" in table.names and "price" not in {*series_columns, *numbers}:
         raise QueryError(
             "by",

@@ -30,8 +30,19 @@ LATEST: Final = 2**63 - 1
 EARLIEST: Final = -(2**63)
 """A time earlier than that of any point. [ns]"""
 
+TRADED: Final = ("first_timestamp", "last_timestamp")
+"""Times of the first and the last trade of a candle, which candles of other sources lack."""
+
 IDLE: Final = "__idle"
 """1 where a candle only fills a gap, else 0."""
+
+
+def with_times(candles: nw.LazyFrame[Any], columns: Iterable[str] = TRADED) -> nw.LazyFrame[Any]:
+    """Add the times of the first and last trade that are among ``columns`` and the candles lack, as null."""
+    absent = {*columns}.intersection(TRADED).difference(candles.collect_schema().names())
+    if not absent:
+        return candles
+    return candles.with_columns(nw.lit(None, nw.Int64).alias(name) for name in sorted(absent))
 
 
 def with_fills(frame: Any, by: Sequence[str], *, cut: bool) -> Any:

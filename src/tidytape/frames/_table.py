@@ -1,4 +1,7 @@
-"""A caller's frame, opened for work: lazy, times as nanoseconds, categories as text. Closing converts results back.
+"""A caller's frame, opened for work: lazy, each column read as what it is. Closing converts results back.
+
+Numbers are float64 then, times and lengths of time int64 nanoseconds, sides, option types, intervals and units their
+canonical words, and categories text. `tidytape.frames._kinds` says what a column is and what is refused.
 
 Categories of two frames cannot be compared or joined, and an Enum takes no new words. So inside, categories are text,
 which all engines sort, join and compare alike. A closed result is of the kind of the caller's frame, with the caller's
@@ -20,6 +23,7 @@ from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import Frame, dialect_of, in_sql
 from tidytape.frames._door import READABLE, Door, are_apart, as_list, require, wrapped
+from tidytape.frames._kinds import EVERYWHERE, KINDS, WORDS, Column, Kind
 from tidytape.frames._times import Clock, clock_of, counted, dated
 
 if TYPE_CHECKING:
@@ -29,9 +33,6 @@ P = ParamSpec("P")
 
 Rows = nw.LazyFrame[Any]
 """Rows to work on, on polars, DuckDB or Spark."""
-
-_TIMES = ("timestamp", "first_timestamp", "last_timestamp", "expiry")
-"""Columns of times that events and points have."""
 
 # polars' type whose categories all frames share; the name of a type with a pl.Categories of its own is longer.
 _SHARED = "Categorical"
@@ -102,8 +103,10 @@ class OpenTable(Generic[IntoFrameT]):
         The caller's frame.
     engine : narwhals Implementation
         The engine of that frame.
+    kinds : mapping of str to Kind
+        What each column is that was read so far.
     clocks : mapping of str to Clock
-        How the frame writes times, for each column that the call named as a column of times.
+        How the frame writes times and lengths of time, for each such column that was read.
     categories : mapping of str to type
         The engine's types of the frame's categorical columns.
     door : Door or None
@@ -113,7 +116,7 @@ class OpenTable(Generic[IntoFrameT]):
     --------
     >>> from datetime import UTC, datetime
     >>> import polars as pl
-    >>> table = OpenTable.of(pl.DataFrame({"timestamp": [datetime(1970, 1, 1, 1, tzinfo=UTC)]}), times=["timestamp"])
+    >>> table = OpenTable.of(pl.DataFrame({"timestamp": [datetime(1970, 1, 1, 1, tzinfo=UTC)]}), ["timestamp"])
     >>> table.rows.collect()["timestamp"].to_list()
     [3600000000000]
     >>> later = table.rows.select(until=nw.col("timestamp") + 1_000_000_000)
@@ -124,6 +127,7 @@ class OpenTable(Generic[IntoFrameT]):
     rows: nw.LazyFrame[Any]
     native: IntoFrameT
     engine: nw.Implementation
+    kinds: Mapping[str, Kind] = field(repr=False)
     clocks: Mapping[str, Clock] = field(repr=False)
     categories: Mapping[str, Any] = field(repr=False)
     door: Door[IntoFrameT] | None = field(repr=False)
@@ -134,27 +138,30 @@ class OpenTable(Generic[IntoFrameT]):
         native: IntoFrameT | OpenTable[IntoFrameT],
         needed: Iterable[str] = (),
         *,
-        times: Iterable[str] = (),
         numbers: Iterable[str] = (),
-        optional_times: Iterable[str] = (),
+        times: Iterable[str] = (),
+        optional: Iterable[str] = (),
+        kinds: Mapping[str, Kind | None] | None = None,
         also: Iterable[str] = (),
         parameter: str = "frame",
         as_text: bool = True,
     ) -> OpenTable[IntoFrameT]:
-        """Open a frame: check its columns, and convert its times, numbers and categories.
+        """Open a frame: check its columns, and read each as what it is.
+
+        The name of a column says what it is, see `KINDS`; the arguments say what differs.
 
         Parameters
         ----------
         native : frame or OpenTable
-            Eager or lazy, of any engine; or a frame that is open already, to require more of its columns.
+            Eager or lazy, of any engine; or a frame that is open already, to read more of its columns.
         needed : iterable of str
             Columns it must have.
-        times : iterable of str
-            Columns it must have, of times.
-        numbers : iterable of str
-            Columns it must have, of numbers; they become float64.
-        optional_times : iterable of str
-            Columns of times that it may have.
+        numbers, times : iterable of str
+            Columns it must have, of numbers and of times, whatever their names.
+        optional : iterable of str
+            Columns that it may have, which are then read too.
+        kinds : mapping of str to Kind or None, optional
+            What columns are that their names do not tell, such as ``side``; None leaves one as it is.
         also : iterable of str
             More columns that the caller will use. They are not checked; the hint of a MissingColumnError names calls
             that return them too.
@@ -169,47 +176,65 @@ class OpenTable(Generic[IntoFrameT]):
             If a column is absent.
         QueryError
             If ``native`` is not a frame, the names of its columns are not allowed (an SQL engine's must be in lower
-            case), a time has no zone, or a column of numbers holds something else.
+            case), or a column cannot be read as what it is.
         """
-        if isinstance(native, OpenTable):
-            table: OpenTable[IntoFrameT] = native
-            frame, door, engine, native = table.frame, table.door, table.engine, table.native
-        else:
-            frame = wrapped(native, parameter=parameter, kinds=_KINDS)
-            engine = frame.implementation
-            door = Door.of(native, as_text=as_text) if isinstance(frame, nw.DataFrame) else None
-            frame = frame if door is None or door.frame is native else nw.from_native(door.frame)
-        needed, times, numbers = tuple(needed), tuple(times), tuple(numbers)
+        table = native if isinstance(native, OpenTable) else cls._opened(native, parameter, as_text=as_text)
+        needed, numbers, times = (*needed, *numbers, *times), tuple(numbers), tuple(times)
+        names = (
+            table.frame.collect_schema().names()
+        )  # of a frame in memory, quicker than the names of its plan
+        require(needed, names, also=also, native=table.native)
+        columns = (*needed, *(name for name in (*optional, *EVERYWHERE) if name in names))
+        _refuse_outside(table.door, [*columns, *_KNOWN_COLUMNS], parameter)
+        of_arguments = dict.fromkeys(numbers, Kind.NUMBER) | dict.fromkeys(times, Kind.TIME)
+        own_kinds = {**KINDS, **of_arguments, **(kinds or {}), **dict.fromkeys(table.kinds)}
+        new_kinds = {name: kind for name in columns if (kind := own_kinds.get(name)) is not None}
+        return table._read(new_kinds, parameter) if new_kinds else table
+
+    @classmethod
+    def _opened(cls, native: IntoFrameT, parameter: str, *, as_text: bool) -> OpenTable[IntoFrameT]:
+        """Open a frame of which no column is read yet."""
+        frame = wrapped(native, parameter=parameter, kinds=_KINDS)
+        door = Door.of(native, as_text=as_text) if isinstance(frame, nw.DataFrame) else None
+        frame, engine = frame if door is None else nw.from_native(door.frame), frame.implementation
         schema = frame.collect_schema()
-        require((*needed, *times, *numbers), schema.names(), also=also, native=native)
-        times = (*times, *(name for name in optional_times if name in schema))
-        if door is not None and (counts := door.with_counts(times)) is not door:
-            door, frame = counts, nw.from_native(counts.frame)
-            schema = frame.collect_schema()
         # SQL ignores case: a caller's column Total would be read in place of a column total that a function adds.
         if door is None and in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
             expected = "names in lower case, for its engine does not tell them from others"
             raise QueryError(parameter, got=f"a column {cased[0]!r}", expected=expected, hint="rename it")
-        _refuse_outside(door, [*needed, *times, *numbers, *_KNOWN_COLUMNS], parameter)
-        numbers = tuple(dict.fromkeys(numbers))
-        for name in numbers:
-            if not schema[name].is_numeric():
-                raise QueryError(
-                    parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
-                )
-        lazy: nw.LazyFrame[Any] = frame.lazy()  # so that the engine can optimise the query
-        clocks = {name: clock_of(frame, name, schema[name]) for name in times}
         categories = categories_of(frame, schema)
-        rows = with_categories_as_text(counted(lazy, clocks), categories if as_text else {})
-        casts = [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]
-        integers = [
-            name for name, clock in clocks.items() if clock.is_nanoseconds and schema[name] != nw.Int64
-        ]
-        casts += [nw.col(name).cast(nw.Int64) for name in integers]
-        rows = rows.with_columns(casts) if casts else rows
+        # The engine can optimise a lazy query.
+        rows = with_categories_as_text(frame.lazy(), categories if as_text else {})
         # If the door converts columns back, it restores the caller's categories too.
         door_restores = door is not None and door.originals
-        return cls(rows, native, engine, clocks, {} if door_restores else categories, door)
+        return cls(rows, native, engine, {}, {}, {} if door_restores else categories, door)
+
+    def _read(self, kinds: Mapping[str, Kind], parameter: str) -> OpenTable[IntoFrameT]:
+        """Return the table with more columns read."""
+        times = [name for name, kind in kinds.items() if kind in {Kind.TIME, Kind.LENGTH}]
+        door = None if self.door is None else self.door.with_counts(times)
+        frame: Frame = nw.from_native(self.native if door is None else door.frame)
+        schema = frame.collect_schema()
+        types = schema if door is self.door else self.frame.collect_schema()
+        clocks: dict[str, Clock] = {}
+        readings: list[nw.Expr] = []
+        words: dict[str, str | None] = {}
+        for name, kind in kinds.items():
+            values = None if door is None else door.frame[name]
+            if kind is Kind.TIME:
+                clocks[name] = clock_of(frame, name, schema[name], values=values, engine=self.engine.value)
+            elif isinstance(dtype := schema[name], nw.Duration):
+                clocks[name] = Clock(dtype.time_unit, is_length=True)
+            if kind is not Kind.TIME or clocks[name].is_nanoseconds:
+                reading = Column(name, kind, types[name], values, self.engine.value, parameter).read()
+                readings += [] if reading is None else [reading]
+                words |= {name: None} if reading is not None and kind in WORDS else {}
+        rows = counted(self.rows, clocks)
+        rows = rows.with_columns(*readings) if readings else rows
+        table = replace(
+            self, rows=rows, kinds={**self.kinds, **kinds}, clocks={**self.clocks, **clocks}, door=door
+        )
+        return table.with_text_columns(words) if words else table
 
     @property
     def frame(self) -> Frame:
@@ -224,10 +249,9 @@ class OpenTable(Generic[IntoFrameT]):
 
     def same_nulls(self, names: Sequence[str]) -> dict[str, str]:
         """Return for each name the first that is null in the same rows; in a lazy frame, the name itself."""
-        frame = self.frame
-        if isinstance(frame, nw.LazyFrame):
+        if not self.is_eager:
             return {name: name for name in names}
-        nulls = frame.select(nw.col(*names).is_null())
+        nulls = self.rows.select(nw.col(*names).is_null()).collect()
         return {name: next(other for other in names if (nulls[other] == nulls[name]).all()) for name in names}
 
     def with_text_columns(
@@ -361,6 +385,8 @@ class Tabular(Protocol[P]):
 def tabular(
     needed: Sequence[str] | Callable[..., Sequence[str]],
     *,
+    kinds: Mapping[str, Kind | None] | None = None,
+    optional: Sequence[str] = (),
     check: Callable[..., None] | None = None,
     new_times: Mapping[str, str] | None = None,
     sort: Sequence[str] = (),
@@ -373,8 +399,10 @@ def tabular(
     Parameters
     ----------
     needed : iterable of str, or function
-        Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Times
-        among them, such as ``timestamp`` and ``expiry``, become nanoseconds.
+        Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Each is
+        read as what its name says.
+    kinds, optional
+        As in `OpenTable.of`.
     check : function, optional
         A function of the `OpenTable` and of the keyword arguments of a call that raises QueryError.
     new_times, sort, in_parts
@@ -394,7 +422,7 @@ def tabular(
         def function(frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
             signature.bind(frame, *args, **kwargs)  # raises TypeError before anything is read
             columns = needed(**kwargs) if callable(needed) else needed
-            table = OpenTable.of(frame, columns, times=[name for name in columns if name in _TIMES])
+            table = OpenTable.of(frame, columns, kinds=kinds, optional=optional)
             if check is not None:
                 check(table, **kwargs)
             return table.closed(

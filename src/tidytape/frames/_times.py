@@ -14,10 +14,19 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import REACH, Frame, dialect_of
-from tidytape.times import MICROSECOND, MILLISECOND, MONDAY, SECOND
+from tidytape.times import (
+    MICROSECOND,
+    MILLISECOND,
+    MONDAY,
+    SECOND,
+    UNIT_SECONDS,
+    UNITS,
+    WEEK,
+    YEAR,
+    AnyInterval,
+)
 
 _NANOSECONDS: Final = {"ns": 1, "us": MICROSECOND, "ms": MILLISECOND, "s": SECOND}
 
@@ -30,6 +39,13 @@ class Clock:
     zone: Any = None
     native: str | None = None
     """Name of the type in the SQL of an SQL engine."""
+    is_length: bool = False
+    """Whether the column is of lengths of time, which `counted` leaves to others."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the column on polars."""
+        return nw.Duration(self.unit) if self.is_length else nw.Datetime(self.unit, self.zone)
 
     @property
     def is_nanoseconds(self) -> bool:
@@ -37,15 +53,42 @@ class Clock:
         return self.unit is None and self.native is None
 
 
-def clock_of(frame: Frame, column: str, dtype: Any) -> Clock:
+EXPECTED_TIMES: Final = "int64 nanoseconds since the epoch, or times with a zone"
+
+FIRST_TIME: Final = 3 * YEAR
+"""Times nearer to the epoch are no nanoseconds: times of today in a coarser unit would be in 1970. [ns]"""
+
+_UNITS: Final = {10**11: ("s", "seconds"), 10**14: ("ms", "milliseconds"), FIRST_TIME: ("us", "microseconds")}
+"""Below which number a time of today counts which unit, as pandas and polars write it and in words."""
+
+_EPOCHS: Final = {"pandas": "pd.to_datetime(frame[{0!r}], unit={1!r}, utc=True)"}
+
+
+def unit_hint(column: str, time: float, engine: str) -> str | None:
+    """Return the hint for a time that is no nanoseconds: what unit it looks like, and how to read it in the engine."""
+    units = next((units for limit, units in _UNITS.items() if time < limit), None)
+    if units is None:
+        return None
+    call = _EPOCHS.get(engine, "pl.from_epoch({0!r}, time_unit={1!r}).dt.replace_time_zone('UTC')")
+    return f"looks like {units[1]}: {call.format(column, units[0])}"
+
+
+def clock_of(
+    frame: Frame,
+    column: str,
+    dtype: Any,
+    *,
+    values: Any = None,
+    engine: str = "polars",
+) -> Clock:
     """Return the `Clock` of a column of times, whose type is ``dtype`` to Narwhals.
 
     Raises
     ------
     QueryError
-        If the column holds times without a zone, or anything other than times.
+        If the column holds times without a zone, or anything other than times. ``values`` in memory, and
+        the ``engine`` of the caller, make the hint clearer.
     """
-    expected = "int64 nanoseconds since the epoch, or times with a zone"
     if dtype.is_signed_integer():
         return Clock()
     if dialect := dialect_of(frame):
@@ -58,16 +101,19 @@ def clock_of(frame: Frame, column: str, dtype: Any) -> Clock:
         hint = "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
     elif dtype in {nw.String, nw.Object, nw.Categorical}:
         hint = "text becomes times with pd.to_datetime(…, utc=True), or .str.to_datetime(time_zone='UTC') of polars"
-    elif dtype.is_float():
-        hint = (
-            "floats hold every 256th nanosecond only: keep them as int64, where one is null as pandas' Int64"
+    elif dtype.is_numeric():
+        largest = None if values is None else values.abs().max()
+        hint = (largest and unit_hint(column, largest, engine)) or (
+            "floats hold every 256th nanosecond only: read times as times with a zone where they come from"
         )
-    raise QueryError(column, got=f"{column}: {dtype}", expected=expected, hint=hint)
+    raise QueryError(column, got=f"{column}: {dtype}", expected=EXPECTED_TIMES, hint=hint)
 
 
 def counted(frame: nw.LazyFrame[Any], clocks: dict[str, Clock]) -> nw.LazyFrame[Any]:
     """Return the frame with these columns as int64 nanoseconds; a time that int64 does not reach becomes null."""
-    clocks = {name: clock for name, clock in clocks.items() if not clock.is_nanoseconds}
+    clocks = {
+        name: clock for name, clock in clocks.items() if not clock.is_nanoseconds and not clock.is_length
+    }
     if not clocks:
         return frame
     if dialect := dialect_of(frame):
@@ -108,11 +154,11 @@ def dated(frame: nw.LazyFrame[Any], clocks: dict[str, Clock]) -> nw.LazyFrame[An
     if not clocks:
         return frame
     if dialect := dialect_of(frame):
-        return dialect.replaced(
-            frame, {name: dialect.instants(name, str(clock.native)) for name, clock in clocks.items()}
-        )
+        times = {name: clock for name, clock in clocks.items() if not clock.is_length}
+        instants = {name: dialect.instants(name, str(clock.native)) for name, clock in times.items()}
+        return dialect.replaced(frame, instants) if instants else frame
     return frame.with_columns(
-        (nw.col(name) // _NANOSECONDS[clock.unit]).cast(nw.Datetime(clock.unit, clock.zone)).alias(name)
+        (nw.col(name) // _NANOSECONDS[clock.unit]).cast(clock.dtype).alias(name)
         for name, clock in clocks.items()
     )
 
@@ -126,14 +172,14 @@ def midnights(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
     )
 
 
-def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
+def bucket_start(timestamp: nw.Expr, interval: AnyInterval) -> nw.Expr:
     """Return the start of the bucket that a time lies in, aligned to the Unix epoch in UTC, weeks to Monday.
 
     Parameters
     ----------
     timestamp : expression, int64
         Epoch time. [ns]
-    interval : Interval
+    interval : AnyInterval
         Length of a bucket.
 
     Returns
@@ -144,8 +190,9 @@ def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
     Examples
     --------
     >>> import polars as pl
+    >>> from tidytape.times import frame_interval
     >>> frame = nw.from_native(pl.DataFrame({"timestamp": [59_999_999_999, 60_000_000_000, -1]}))
-    >>> frame.select(bucket_start(nw.col("timestamp"), Interval.MINUTE)).to_native()["timestamp"].to_list()
+    >>> frame.select(bucket_start(nw.col("timestamp"), frame_interval("1m"))).to_native()["timestamp"].to_list()
     [0, 60000000000, -60000000000]
     """
     step, offset = interval.seconds * SECOND, interval.offset * SECOND
@@ -157,13 +204,35 @@ def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
 
 
 def length_of(interval: nw.Expr) -> nw.Expr:
-    """Return the lengths of intervals, from their names or aliases; 0 for any other text and for null. [ns]"""
-    name = interval.cast(nw.String)
+    """Return the lengths of intervals from the words that the door makes of them, such as ``2h``; 0 for null. [ns]"""
+    word = interval.cast(nw.String)
     length: nw.Expr = nw.lit(0, nw.Int64())
-    for candidate in Interval:
-        is_name = (name == candidate.value) | (name == candidate.alias)
-        length = nw.when(is_name).then(nw.lit(candidate.seconds * SECOND, nw.Int64())).otherwise(length)
-    return length
+    for unit, seconds in UNITS.items():
+        length = (
+            nw.when(word.str.ends_with(unit)).then(nw.lit(seconds * SECOND, nw.Int64())).otherwise(length)
+        )
+    return (word.str.strip_chars("".join(UNITS)).cast(nw.Int64) * length).fill_null(0)
+
+
+def interval_words(interval: nw.Expr) -> nw.Expr:
+    """Return words for intervals as `length_of` reads them, as `frame_interval` would; null for any other word."""
+    text = interval.str.strip_chars()
+    is_read = text.str.contains(r"^[0-9]{0,6} ?[A-Za-z_]+$") & ~text.str.ends_with("M")
+    has_digits = is_read & text.str.contains("^[0-9]")
+    digits = (
+        nw.when(has_digits).then(text.str.replace_all("[^0-9]", "")).otherwise(nw.lit("1")).cast(nw.Int64)
+    )
+    name = text.str.to_lowercase().str.replace_all("[0-9 ]", "")
+    seconds: nw.Expr = nw.lit(0, nw.Int64())
+    for count in sorted(set(UNIT_SECONDS.values())):
+        names = [unit for unit, length in UNIT_SECONDS.items() if length == count]
+        seconds = nw.when(is_read & name.is_in(names)).then(digits * count).otherwise(seconds)
+    is_interval = (seconds > 0) & (seconds <= WEEK // SECOND)
+    words: nw.Expr = nw.lit(None, nw.String)
+    for unit, count in UNITS.items():
+        word = nw.concat_str((seconds // count).cast(nw.Int64).cast(nw.String), nw.lit(unit))
+        words = nw.when(is_interval & (seconds % count == 0)).then(word).otherwise(words)
+    return words
 
 
 def bucket_by(timestamp: nw.Expr, length: nw.Expr | int, *, origin: int = MONDAY) -> nw.Expr:

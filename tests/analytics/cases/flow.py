@@ -33,7 +33,7 @@ TRADES = frame(
     [(hours + n / 60, side, amount) for n in range(3) for hours, side, amount in VOLUMES]
     + [
         (30, "BUY", 1e-17),
-        (31, "NEITHER", 1.0),
+        (31, "N", 1.0),
         (32, None, 1.0),
         (33, "SELL", float("nan")),
         (34, "BUY", -1.0),

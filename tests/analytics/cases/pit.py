@@ -21,7 +21,7 @@ def _at(*minutes: float | None) -> pl.Series:
 CANDLES = pl.DataFrame(
     {
         "exchange": ["A", "A", "A", "B", "B", None, "A", "A"],
-        "interval": ["MINUTE", "1m", "HOUR", "MINUTE", "WEEK", "MINUTE", None, "fortnight"],
+        "interval": ["MINUTE", "1m", "HOUR", "MINUTE", "WEEK", "MINUTE", None, "3h"],
         "timestamp": _at(0, 1, 0, 0, 0, 3, 1, 1),
         "close": [1.0, 2.0, None, 4.0, 5.0, 6.0, 7.0, 8.0],
         "n": [1, 2, 3, 4, 5, 6, 7, 8],

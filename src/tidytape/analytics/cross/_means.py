@@ -112,10 +112,8 @@ def oi_weighted(
     longest = arguments.duration("carry", carry)
     results = ["coverage", "open_interest", "markets"]
     arguments.column("rate", rate, reserved=results)
-    table = OpenTable.of(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
-    other = OpenTable.of(
-        open_interest, MARKET, times=["timestamp"], numbers=[interest], parameter="open_interest"
-    )
+    table = OpenTable.of(rates, [*MARKET, "timestamp"], numbers=[rate], parameter="rates")
+    other = OpenTable.of(open_interest, [*MARKET, "timestamp"], numbers=[interest], parameter="open_interest")
     require_one_engine(table, other, "open_interest")
     series_columns = across(table, by, without=[*MARKET, rate, *results])
     if by is None:

@@ -27,6 +27,7 @@ from tidytape.frames._joined import (
     COVERAGE,
     IDLE,
     STANDING,
+    TRADED,
     UNKNOWN,
     joined,
     standing_sums,
@@ -34,6 +35,7 @@ from tidytape.frames._joined import (
     traded,
     with_coverage,
     with_fills,
+    with_times,
 )
 from tidytape.frames._joined import consolidated as one_candle
 from tidytape.frames._table import OpenTable
@@ -102,13 +104,15 @@ def total(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> hour = 3_600_000_000_000
     >>> points = pl.DataFrame(
-    ...     {"exchange": ["A", "B", "A"], "raw_symbol": "X", "timestamp": [0, 0, hour], "close": [0.1, 0.2, 0.4]}
+    ...     {"exchange": ["A", "B", "A"], "raw_symbol": "X", "timestamp": [start, start, start + hour],
+    ...      "close": [0.1, 0.2, 0.4]}
     ... )
-    >>> total(points, amount="close").rows()
+    >>> total(points, amount="close").with_columns(pl.col("timestamp") - start).rows()
     [(0, 0.3, 2, 1.0), (3600000000000, 0.4, 1, 1.0)]
-    >>> total(points, amount="close", carry="24h").rows()
+    >>> total(points, amount="close", carry="24h").with_columns(pl.col("timestamp") - start).rows()
     [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
     """
     amounts = arguments.columns("amount", amount, reserved=["markets", COVERAGE])
@@ -273,7 +277,7 @@ def dominance(
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
     names = sorted(set(tokens))
     longest = arguments.duration("carry", carry)
-    table = OpenTable.of(frame, [token], times=["timestamp"], numbers=[marketcap])
+    table = OpenTable.of(frame, [token, "timestamp"], numbers=[marketcap])
     result_columns = ["dominance", "universe_total", "universe_known", "universe_size"]
     arguments.column("marketcap", marketcap, reserved=result_columns)
     series_columns = across(table, by, without=[token, marketcap, *result_columns])
@@ -309,9 +313,6 @@ def dominance(
     return table.closed(result.select(*columns, *result_columns), sort=[*series_columns, "timestamp", token])
 
 
-_TIMES = ("first_timestamp", "last_timestamp")
-
-
 def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
     r"""One candle per interval from the candles of all markets, as if all traded on one market.
 
@@ -325,8 +326,8 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
         Candles of single markets: ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` and the times of
-        the first and the last trade. Prices are in one quote, and volumes in one unit. The service reports the volume
-        of a group in USD.
+        the first and the last trade, if they are known. Prices are in one quote, and volumes in one unit. The service
+        reports the volume of a group in USD.
     by : str or iterable of str, optional
         Columns that tell one candle from another; by default the identity columns that do not name a market, such as
         ``coin``.
@@ -355,26 +356,28 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> candles = pl.DataFrame(
     ...     {
     ...         "exchange": ["A", "B"],
     ...         "raw_symbol": "X",
-    ...         "timestamp": [0, 0],
+    ...         "timestamp": [start, start],
     ...         "open": [10.0, 10.5],
     ...         "high": [12.0, 11.0],
     ...         "low": [9.0, 10.0],
     ...         "close": [11.0, 10.0],
     ...         "volume": [0.1, 0.2],
-    ...         "first_timestamp": [5, 4],
-    ...         "last_timestamp": [50, 40],
+    ...         "first_timestamp": [start + 5, start + 4],
+    ...         "last_timestamp": [start + 50, start + 40],
     ...     }
     ... )
     >>> consolidated(candles).select("open", "high", "low", "close", "volume", "markets").row(0)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
     table, rows, series_columns = markets(
-        frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE]
+        frame, by, [*OHLC, "volume"], optional=TRADED, results=["markets", COVERAGE]
     )
+    rows = with_times(rows)
     keys, key = [*series_columns, "timestamp"], [*series_columns, *MARKET, "timestamp"]
     rows = with_fills(
         with_repeats(rows, series_columns, of_amounts=True), [*series_columns, *MARKET], cut=True
@@ -384,13 +387,13 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
         markets=1.0 - nw.col(IDLE), __again=(nw.col(ROW_COUNT) > 1).cast(nw.Float64()).max().over(*keys)
     )
     amounts = ["volume", "markets", "__again", HAS_MIXED_UNITS, COVERAGE]
-    candles = one_candle(rows, keys, [*OHLC, *_TIMES, *amounts], members=MARKET)
+    candles = one_candle(rows, keys, [*OHLC, *TRADED, *amounts], members=MARKET)
     is_single, has_one_unit = nw.col("__again") == 0, nw.col(HAS_MIXED_UNITS) == 0
     result = candles.select(
         *keys,
         *(nw.when(is_single).then(nw.col(name)).alias(name) for name in OHLC),
         nw.when(is_single, has_one_unit).then(nw.col("volume")).alias("volume"),
-        *_TIMES,
+        *(name for name in TRADED if name in table.names),
         nw.col("markets").cast(nw.Int64()),
         nw.when(has_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),
     )

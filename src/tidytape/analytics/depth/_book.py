@@ -16,6 +16,7 @@ from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
+from tidytape.frames._kinds import OF_BOOKS
 from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit, require_unit
 
@@ -419,7 +420,7 @@ def books_of(
     table = OpenTable.of(frame)
     has_heights = grid is None and BLOCK_SIZE in table.names
     numbers = ["price", "size", *([BLOCK_SIZE] if has_heights else [])]
-    table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=numbers)
+    table = OpenTable.of(table, ["timestamp", "side", *numbers], kinds=OF_BOOKS)
     series_columns = table.series_columns(by, without=[*_TAKEN, *results])
     height: nw.Expr = nw.lit(None if grid is None else float(grid.size), nw.Float64)
     if has_heights:
@@ -439,7 +440,9 @@ def books_of(
         table = require_blocks(table, Fraction(grid.size), "price", parameter="block_size", exactly=True)
     table = require_one_unit(table, BLOCK_SIZE, book, ["price"])
     price, size = nw.col("price"), nw.col("size")
-    is_known = (price.is_finite() & size.is_finite() & (size >= 0) & (IS_BID | IS_ASK)).fill_null(value=False)
+    is_known = (price.is_finite() & size.is_finite() & (size >= 0) & ~nw.col("side").is_null()).fill_null(
+        value=False
+    )
     rows = (
         table.rows.select(
             *book,

@@ -13,15 +13,15 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import integer, nanoseconds, one_of, positive
 from tidytape.analytics.depth._book import IS_ASK, IS_BID
-from tidytape.catalogue import Interval
 from tidytape.frames import _exact as exact
 from tidytape.frames._grid import Grid
 from tidytape.frames._joined import joined
+from tidytape.frames._kinds import OF_BOOKS
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
-from tidytape.frames._times import bucket_start
+from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit
-from tidytape.times import INTERVALS, interval_of
+from tidytape.times import SECOND, AnyInterval, frame_interval
 
 _NOISE = 1e-12
 _TAKEN = ("timestamp", "side", "price", "size")
@@ -117,11 +117,11 @@ def regrid(
     [(99.0, 4.0, 'mean')]
     """
     grid = None if block_size is None else Grid.of(block_size)
-    length = None if interval is None else interval_of(interval)
+    length = None if interval is None else frame_interval(interval)
     table = OpenTable.of(frame)
     value = "size" if "size" in table.names or "liquidations" not in table.names else "liquidations"
     sides = ["side"] if value == "size" else []
-    table = OpenTable.of(table, sides, times=["timestamp"], numbers=["price", value])
+    table = OpenTable.of(table, ["timestamp", "price", value, *sides], kinds=OF_BOOKS)
     rule = ("last" if value == "size" else "sum") if time is None else time
     one_of("time", rule, ("last", "mean", "sum"))
     series_columns = table.series_columns(
@@ -181,11 +181,10 @@ def regrid(
     )
 
 
-def _is_multiple(coarser: Interval) -> nw.Expr:
+def _is_multiple(coarser: AnyInterval) -> nw.Expr:
     """Return whether an interval is a multiple of each row's interval; true for a row without a known interval."""
-    return ~nw.col("interval").cast(nw.String).is_in(
-        [name for name, finer in INTERVALS.items() if coarser.seconds % finer.seconds]
-    ).fill_null(value=False)
+    length = length_of(nw.col("interval"))
+    return (length == 0) | (coarser.seconds * SECOND % nw.when(length > 0).then(length) == 0)
 
 
 def walls(
@@ -274,7 +273,7 @@ def walls(
     snapshots = integer("snapshots", snapshots)
     shortest = nanoseconds("duration", duration)
     largest_gap = None if max_gap is None else nanoseconds("max_gap", max_gap)
-    table = OpenTable.of(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
+    table = OpenTable.of(frame, ["timestamp", "side", "price", "size"], kinds=OF_BOOKS)
     series_columns = table.series_columns(by, without=[*_TAKEN, *_RESULTS])
     for column in (AMOUNT_UNIT, BLOCK_SIZE):
         table = require_one_unit(table, column, series_columns, ["size"])

@@ -22,9 +22,10 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
+from tidytape.frames._kinds import OF_BOOKS
 from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks
-from tidytape.times import SECOND, interval_of
+from tidytape.times import frame_interval
 
 if TYPE_CHECKING:
     import xarray
@@ -247,7 +248,7 @@ def _arrays(
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     needed = ["side"] if sides else []
     try:
-        table = OpenTable.of(frame, needed, times=["timestamp"], numbers=["price", value], as_text=False)
+        table = OpenTable.of(frame, ["timestamp", "price", value, *needed], kinds=OF_BOOKS, as_text=False)
     except MissingColumnError as missing:
         if "size" not in missing.missing or "liquidations" not in missing.available:
             raise
@@ -257,7 +258,7 @@ def _arrays(
     descriptors = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names]
     constants = one_series(table, [*table.series_columns(without=["side"]), *descriptors])
     line_interval = constants.get("interval") if interval is None else interval
-    step = None if line_interval is None else interval_of(line_interval).seconds * SECOND
+    step = None if line_interval is None else frame_interval(line_interval).nanoseconds
     if grid is not None:
         table = require_blocks(table, Fraction(grid.size), "price", parameter="block_size")
     columns = _columns(table.rows, value, sides, grid)
@@ -291,9 +292,7 @@ def _columns(
     columns = {"timestamp": nw.col("timestamp"), "price": price, "size": nw.col(value)}
     rows = rows.drop_nulls(["timestamp", *(["side"] if sides else [])])
     if sides:
-        first, second = (nw.col("side") == side for side in sides)
-        number = nw.when(second).then(nw.lit(1, nw.Int8)).otherwise(nw.lit(0, nw.Int8))
-        columns |= {"side": number, "is_known": first | second}
+        columns["side"] = (nw.col("side") == sides[1]).cast(nw.Int8)
     if grid is not None:
         clipped_price = (
             nw.when(price.is_finite()).then(price.clip(-grid.furthest, grid.furthest)).otherwise(0.0)
@@ -302,14 +301,7 @@ def _columns(
     # Each column comes in one piece, which numpy reads without a copy. Nulls become NaN.
     collect_arguments: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
     collected = rows.select(**columns).collect(**collect_arguments)
-    if sides and not collected["is_known"].all():
-        raise QueryError(
-            "frame",
-            got="another value in column side",
-            expected=" or ".join(BookSide),
-            hint="filter it first",
-        )
-    arrays = {name: collected[name].to_numpy() for name in columns if name != "is_known"}
+    arrays = {name: collected[name].to_numpy() for name in columns}
     arrays.setdefault("side", np.zeros(len(collected), np.int8))
     has_price = np.isfinite(arrays["price"])
     return arrays if has_price.all() else {name: array[has_price] for name, array in arrays.items()}

@@ -31,7 +31,7 @@ from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, length_of
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit, require_unit
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.times import MONDAY, SECOND, interval_of
+from tidytape.times import MONDAY, SECOND, AnyInterval, frame_interval
 
 IS_KNOWN: Final = "__is_known"
 """Whether the running sum up to a row is known: the row and every row since the anchor must be known."""
@@ -236,7 +236,7 @@ def vwap(
     table = OpenTable.of(frame)
     volume = amount_of(table, volume, VOLUMES)
     prices = ["price"] if "price" in table.names else ["high", "low", "close"]
-    table = OpenTable.of(table, times=["timestamp"], numbers=[*prices, volume])
+    table = OpenTable.of(table, ["timestamp"], numbers=[*prices, volume])
     keys = table.series_columns(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
     table = require_unit(
         table, "COIN", [volume], parameter="frame", expected="amounts in coins", hint="fetch it without quote"
@@ -288,24 +288,16 @@ def sessions_of(
     length, opens = arguments.length("session", "1d" if session is None else session), MONDAY
     if session_open is not None:
         opens = epoch_seconds(session_open, parameter="session_open") * SECOND
-    if interval is not None:
-        possible_intervals = [
-            candidate
-            for candidate in Interval
-            if length % (candidate.seconds * SECOND)
-            == (opens - candidate.offset * SECOND) % (candidate.seconds * SECOND)
-            == 0
-        ]
-        if interval_of(interval) not in possible_intervals:
-            longest = (
-                f"the longest that does is {possible_intervals[-1].alias!r}" if possible_intervals else None
-            )
-            raise QueryError(
-                "interval",
-                got=interval,
-                expected="an interval that ends where a session opens",
-                hint=longest or "have sessions open on whole minutes",
-            )
+
+    def fits(candidate: AnyInterval) -> bool:
+        step = candidate.seconds * SECOND
+        return length % step == (opens - candidate.offset * SECOND) % step == 0
+
+    if interval is not None and not fits(frame_interval(interval)):
+        longest = next((candidate.alias for candidate in reversed(Interval) if fits(candidate)), None)
+        hint = f"the longest that does is {longest!r}" if longest else "have sessions open on whole minutes"
+        expected = "an interval that ends where a session opens"
+        raise QueryError("interval", got=interval, expected=expected, hint=hint)
     return length, opens
 
 

@@ -122,7 +122,7 @@ def large_trade_share(
     elif arguments.share("above_quantile", above_quantile) == 1:
         raise QueryError("above_quantile", got=above_quantile, expected="a number above 0 and below 1")
     results = ("large_volume", "volume", "large_trades", "trades", "large_trade_share", "threshold")
-    table = OpenTable.of(trades, times=["timestamp"], numbers=[volume])
+    table = OpenTable.of(trades, ["timestamp"], numbers=[volume])
     keys = table.series_columns(by, without=["timestamp", *results, "threshold_rule"])
     keys = [name for name in keys if by is not None or name != "side"]
     table = require_one_unit(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
@@ -273,7 +273,7 @@ def liquidation_cascades(
     longest_pause = arguments.length("gap", gap)
     table = OpenTable.of(frame)
     name = amount_of(table, liquidations, LIQUIDATIONS)
-    table = OpenTable.of(table, times=["timestamp"], numbers=[name])
+    table = OpenTable.of(table, ["timestamp"], numbers=[name])
     keys = table.series_columns(by, without=["timestamp", *_OF_CASCADES])
     table = require_one_unit(table, AMOUNT_UNIT, keys, [name])
     amount, time, largest = nw.col("__amount"), nw.col("__time"), nw.col("__largest")

@@ -126,8 +126,8 @@ def oi_price_quadrant(
     bands = {"price_band": price_band, "oi_band": oi_band}
     bands = {name: number(name, band, least=0) for name, band in bands.items()}
     columns = ["close", "open"] if change == "open_to_close" else ["close"]
-    table = OpenTable.of(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
-    other = OpenTable.of(candles, times=["timestamp"], numbers=columns, parameter="candles")
+    table = OpenTable.of(open_interest, ["timestamp"], numbers=columns, parameter="open_interest")
+    other = OpenTable.of(candles, ["timestamp"], numbers=columns, parameter="candles")
     require_one_engine(table, other, "candles")
     # Candles have these columns, and open interest lacks them.
     for name in ("volume", "first_timestamp", "last_timestamp"):

@@ -16,7 +16,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
-from tidytape.times import SECOND, interval_of
+from tidytape.times import frame_interval
 
 VOLUMES = ("volume", "amount")
 """Usual names of traded amounts: in points, and in raw events."""
@@ -284,9 +284,9 @@ def sides(
     by_side = amount is not None or not set(names) <= set(table.names)
     if by_side:
         amounts = [amount_of(table, amount, candidates)]
-        table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=amounts)
-        side, value = nw.col("side").cast(nw.String), nw.col(amounts[0])
-        is_known = side.is_in([str(known_side) for known_side in Side]) & usable(value)
+        table = OpenTable.of(table, ["timestamp", "side"], numbers=amounts)
+        side, value = nw.col("side"), nw.col(amounts[0])
+        is_known = ~side.is_null() & usable(value)
         # Trades of one side mean that the other side traded 0. Candles of one side leave the other side unknown.
         if need_both and has_intervals(table, table.names):
             is_known = is_known & _has_both(table, side)
@@ -296,7 +296,7 @@ def sides(
         )
     else:
         amounts = list(names)
-        table = OpenTable.of(table, times=["timestamp"], numbers=amounts)
+        table = OpenTable.of(table, ["timestamp"], numbers=amounts)
         bought, sold = (nw.col(name) for name in names)
         is_known = usable(bought) & usable(sold)
     keys = table.series_columns(by, without=["side", "timestamp", *names, *results])
@@ -359,10 +359,10 @@ def buckets(
     time = nw.col("timestamp")
     if interval is None:
         return time, nw.lit(value=True), {}
-    length = interval_of(interval)
+    length = frame_interval(interval)
     # A candle that is longer than the interval cannot be split. A trade has no length.
     is_summed = has_intervals(table, table.names)
-    is_within = length_of(nw.col("interval")) <= length.seconds * SECOND if is_summed else nw.lit(value=True)
+    is_within = length_of(nw.col("interval")) <= length.nanoseconds if is_summed else nw.lit(value=True)
     return (
         bucket_start(time, length),
         is_within,

@@ -69,7 +69,7 @@ def spread(
     >>> spread(points).select("exchange", "other_exchange", pl.col("spread").round(8)).rows()
     [('A', 'B', 0.0002), ('B', 'A', -0.0002)]
     """
-    table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=[rate])
+    table = OpenTable.of(frame, [*MARKET, "timestamp"], numbers=[rate])
     series_columns = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
     rows = table.rows.with_columns(__rate=finite(rate))
     intervals = [OWN] if OWN in table.names else []
@@ -169,7 +169,7 @@ def carry(
     """
     duration = arguments.duration("holding", holding)
     numbers = [rate, costs] if isinstance(costs, str) else [rate]
-    table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=numbers)
+    table = OpenTable.of(frame, [*MARKET, "timestamp"], numbers=numbers, optional=["funding_interval"])
     series_columns = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
     ratio = float(duration) / own_interval(table, funding_interval)
     rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))

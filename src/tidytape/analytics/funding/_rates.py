@@ -89,7 +89,7 @@ def normalized(
             raise QueryError("rates", got=names, expected=f"a frame with some of {', '.join(_RATES)}")
     else:
         columns = arguments.columns("rates", rates)
-    table = OpenTable.of(table, numbers=columns)
+    table = OpenTable.of(table, numbers=columns, optional=[OWN])
     ratio = float(new_interval) / own_interval(table, funding_interval)
     scaled = [(finite(name) * ratio).alias(name) for name in columns]
     return table.closed(
@@ -153,7 +153,7 @@ def annualized(
     (0.1095, 0.115714)
     """
     days = arguments.positive("days_per_year", days_per_year)
-    table = OpenTable.of(frame, numbers=[rate])
+    table = OpenTable.of(frame, numbers=[rate], optional=[OWN])
     times = days * DAY / own_interval(table, funding_interval)
     value = finite(rate)
     # Compute log(1 + f) and exp(y) - 1 to the last digit: 1 + f drops digits of f, and the quotient makes up for them
@@ -181,8 +181,6 @@ def own_interval(table: OpenTable[Any], funding_interval: Duration | None) -> An
     if funding_interval is not None:
         return float(arguments.duration(OWN, funding_interval))
     if has_column:
-        if not (dtype := table.rows.collect_schema()[OWN]).is_numeric():
-            raise QueryError(OWN, got=f"{OWN}: {dtype}", expected=f"nanoseconds in column {OWN}")
         interval = nw.col(OWN).cast(nw.Float64())
         return nw.when((interval > 0) & interval.is_finite()).then(interval)
     hours = DEFAULT_FUNDING_INTERVAL_MS // 3_600_000

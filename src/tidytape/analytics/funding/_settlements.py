@@ -116,7 +116,8 @@ def accrued(
     A long of 1,000 USD over three settlements of an 8-hour rate.
 
     >>> import polars as pl
-    >>> hours = pl.DataFrame({"timestamp": [hour * 3_600_000_000_000 for hour in range(24)]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> hours = pl.DataFrame({"timestamp": [start + hour * 3_600_000_000_000 for hour in range(24)]})
     >>> points = hours.with_columns(rate_close=pl.Series([0.0001] * 8 + [0.0003] * 8 + [-0.0002] * 8))
     >>> paid = accrued(points, settled_every="8h", funding_interval="8h", position=1000.0)
     >>> paid.select(pl.col("payment", "accrued").round(6), "missed", "coverage").rows()
@@ -127,7 +128,7 @@ def accrued(
         raise QueryError("position", got=position, expected="a finite number, or a column")
     factors = [position] if price is None else [position, price]
     columns = [rate, *(factor for factor in factors if factor is price or isinstance(factor, str))]
-    table = OpenTable.of(frame, times=["timestamp"], numbers=columns)
+    table = OpenTable.of(frame, ["timestamp"], numbers=columns, optional=["funding_interval"])
     series_columns = table.series_columns(by, without=["timestamp", *_PAID, *columns])
     is_within, more_settlements = _lengths(table, interval, every)
     if settled_every is not None and every is not None and table.is_eager:
@@ -248,10 +249,11 @@ def predicted_error(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> eight_hours = 28_800_000_000_000
     >>> points = pl.DataFrame(
     ...     {
-    ...         "timestamp": [0, eight_hours, 2 * eight_hours],
+    ...         "timestamp": [start, start + eight_hours, start + 2 * eight_hours],
     ...         "rate_close": [0.0001, 0.0002, 0.0004],
     ...         "predicted_close": [0.00025, 0.0003, 0.0005],
     ...     }
@@ -260,7 +262,7 @@ def predicted_error(
     >>> errors["error"].round(8).to_list()
     [None, 5e-05, -0.0001]
     """
-    table = OpenTable.of(frame, times=["timestamp"], numbers=[rate, predicted])
+    table = OpenTable.of(frame, ["timestamp"], numbers=[rate, predicted])
     series_columns = table.series_columns(by, without=["timestamp", *_ERRORS, rate, predicted])
     lead_time = 0 if lead is None else arguments.duration("lead", lead)
     every = _pause(settled_every)

@@ -32,7 +32,6 @@ from tidytape.analytics.options._chain import (
     Premium,
     act_365,
     floats,
-    kind_of,
     number_column,
 )
 from tidytape.times import YEAR
@@ -196,10 +195,10 @@ def black76_price(
     opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name != "black76_price"]
     positive = {name: is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")}
-    is_option = kind_of().is_in([CALL, PUT])
+    is_option = ~nw.col("option_type").is_null()
     is_known = nw.all_horizontal(*positive.values(), is_option, ignore_nulls=False)
     has_payoff = (nw.col("__life") == 0) & positive["strike"] & positive["forward"] & is_option
-    side = nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0)
+    side = nw.when(nw.col("option_type") == CALL).then(1.0).otherwise(-1.0)
     payoff = nw.max_horizontal(side * (nw.col("forward") - nw.col("strike")), nw.lit(0.0))
     unit = 1.0 if premium == "quote" else nw.when(positive["forward"]).then(nw.col("forward"))
     # Some engines raise on the logarithm of a number that is not positive, even in a row whose result is null.
@@ -307,7 +306,9 @@ def implied_volatility(
     opened = Chain.opened(chain, (), numbers=[price, "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
     call_put_sign = (
-        nw.when(kind_of() == CALL).then(1.0).otherwise(nw.when(kind_of() == PUT).then(-1.0).otherwise(0.0))
+        nw.when(nw.col("option_type") == CALL)
+        .then(1.0)
+        .otherwise(nw.when(nw.col("option_type") == PUT).then(-1.0).otherwise(0.0))
     )
     rows = opened.collected(opened.rows.with_columns(__sign=call_put_sign), "a search is a loop")
     paid, strike, forward, life, sign = floats(rows, price, "strike", "forward", "__life", "__sign")

@@ -84,7 +84,7 @@ class Chain(Generic[IntoFrameT]):
             Whether the result keeps ``expiry`` as the caller has it, even if it is too late for int64 nanoseconds.
         """
         numbers = (*numbers, "strike")
-        table = OpenTable.of(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
+        table = OpenTable.of(native, CHAIN_COLUMNS, numbers=numbers, kinds={"expiry": None})
         expiry_column = "__expiry" if keeps_expiry else "expiry"
         if table.schema["expiry"] == nw.Date:
             # In the result, an expiry that was a date is a time.
@@ -97,7 +97,7 @@ class Chain(Generic[IntoFrameT]):
         elif keeps_expiry:
             rows = with_counted(table.rows, "expiry", expiry_column)
         else:
-            table = OpenTable.of(table, CHAIN_COLUMNS, times=["timestamp", expiry_column], numbers=numbers)
+            table = OpenTable.of(table, ["expiry"])
             rows = table.rows
         life = (nw.col(expiry_column) - nw.col("timestamp")).cast(nw.Float64)
         keys = table.series_columns(by, without=(*_OF_OPTIONS, *numbers, *results))
@@ -105,10 +105,8 @@ class Chain(Generic[IntoFrameT]):
 
     @property
     def quotes(self) -> Rows:
-        """The rows whose time and expiry are known, with ``option_type`` as `kind_of` writes it."""
-        return self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null()).with_columns(
-            option_type=kind_of()
-        )
+        """The rows whose time and expiry are known."""
+        return self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
 
     def measured(self) -> Rows:
         """Return the quotes, with ``__alive``, the time left [ns], and what `measured` adds.
@@ -117,7 +115,7 @@ class Chain(Generic[IntoFrameT]):
         with time left. If `with_mixed` marks a smile as mixed, the numbers of all its quotes are null.
         """
         positive = [is_above_zero(nw.col(name)) for name in (*QUOTED, "__life")]
-        is_usable = nw.all_horizontal(*positive, nw.col("option_type").is_in([CALL, PUT]), ignore_nulls=False)
+        is_usable = nw.all_horizontal(*positive, ~nw.col("option_type").is_null(), ignore_nulls=False)
         numbers = [*QUOTED, "__alive"]
         quotes = self.quotes.with_columns(__alive=nw.col("__life")).with_columns(
             nw.when(is_usable).then(nw.col(name)).alias(name) for name in numbers
@@ -153,18 +151,6 @@ class Chain(Generic[IntoFrameT]):
     def collected(self, rows: Rows, why: str) -> nw.DataFrame[Any]:
         """Return rows in memory; see `OpenTable.collected`."""
         return replace(self.table, rows=rows).collected(why)
-
-
-def kind_of() -> nw.Expr:
-    """Return ``option_type`` as CALL or PUT for any spelling: call, Put, C, p."""
-    option_type = nw.col("option_type").cast(nw.String).str.to_uppercase()
-    return (
-        nw.when(option_type == "C")
-        .then(nw.lit(CALL))
-        .when(option_type == "P")
-        .then(nw.lit(PUT))
-        .otherwise(option_type)
-    )
 
 
 def act_365(life: nw.Expr, unit: int) -> nw.Expr:

@@ -328,7 +328,7 @@ def svi_arbitrage(
     """
     ranges = () if flag("wings", wings) else ("lowest", "highest")
     numbers = ["days", *PARAMETERS, *ranges]
-    table = OpenTable.of(fits, times=["timestamp"], numbers=numbers, parameter="fits")
+    table = OpenTable.of(fits, ["timestamp"], numbers=numbers, parameter="fits")
     chain = [*table.series_columns(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
     collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])

@@ -86,13 +86,13 @@ def constant_maturity(
     (30.0, 59.7372)
     """
     target_days = maturities(days)
-    table = OpenTable.of(points, ["days"], times=["timestamp"], parameter="points")
+    table = OpenTable.of(points, ["timestamp", "days"], parameter="points")
     if columns is None:
         names = [name for name in table.names if name.startswith("iv_")]
         require(names or ["iv_atm"], table.names)
     else:
         names = arguments.columns("columns", columns)
-    table = OpenTable.of(table, times=["timestamp"], numbers=["days", *names], parameter="points")
+    table = OpenTable.of(table, ["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
     life = nw.col("days")
     variances = single(table.rows, [*chain, "days"], names).with_columns(

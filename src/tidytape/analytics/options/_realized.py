@@ -19,7 +19,7 @@ from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import LATEST, joined
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import length_of
-from tidytape.times import DAY, SECOND, interval_of
+from tidytape.times import DAY, frame_interval
 
 _REALIZED = ("realized_volatility", "estimator", "window")
 _MEASURES = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
@@ -160,7 +160,7 @@ def realized_volatility(
         __time=nw.col("timestamp").fill_null(LATEST),
         __length=length_of(nw.col("interval"))
         if interval is None
-        else nw.lit(interval_of(interval).seconds * SECOND),
+        else nw.lit(frame_interval(interval).nanoseconds),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
     result = _with_variance(rows, ["__one", *series_columns], estimator, window).select(

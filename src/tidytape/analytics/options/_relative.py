@@ -82,7 +82,9 @@ def z_score(
     Examples
     --------
     >>> import polars as pl
-    >>> frame = pl.DataFrame({"timestamp": [0, 1, 2, 3], "implied_volatility": [50.0, 52.0, 54.0, 56.0]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> frame = pl.DataFrame({"timestamp": [start, start + 1, start + 2, start + 3],
+    ...     "implied_volatility": [50.0, 52.0, 54.0, 56.0]})
     >>> z_score(frame, value="implied_volatility", window=3)["z_score"].to_list()
     [None, None, None, 2.0]
     """
@@ -164,7 +166,8 @@ def percentile(
     Examples
     --------
     >>> import polars as pl
-    >>> frame = pl.DataFrame({"timestamp": [0, 1, 2, 3], "skew": [4.0, 1.0, 2.0, 2.0]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> frame = pl.DataFrame({"timestamp": [start, start + 1, start + 2, start + 3], "skew": [4.0, 1.0, 2.0, 2.0]})
     >>> percentile(frame, value="skew", window=2)["percentile"].to_list()
     [None, None, 50.0, 75.0]
     """
@@ -252,7 +255,10 @@ def rank(
     Examples
     --------
     >>> import polars as pl
-    >>> frame = pl.DataFrame({"timestamp": [0, 1, 2, 3], "implied_volatility": [50.0, 60.0, 55.0, 65.0]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> frame = pl.DataFrame({
+    ...     "timestamp": [start, start + 1, start + 2, start + 3], "implied_volatility": [50.0, 60.0, 55.0, 65.0]
+    ... })
     >>> rank(frame, value="implied_volatility", window=2)["rank"].to_list()
     [None, None, 50.0, 200.0]
     """
@@ -294,7 +300,7 @@ def _opened(
     least = window if least is None else integer("least", least, least=smallest)
     if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
-    table = OpenTable.of(frame, times=["timestamp"], numbers=[value])
+    table = OpenTable.of(frame, ["timestamp"], numbers=[value])
     since = f"{result}_since"
     if name := next((name for name in (result, since) if name in table.names), None):
         raise QueryError("frame", got=f"a column {name!r}", expected="a frame without it")

@@ -104,7 +104,7 @@ def term_structure(
     table = OpenTable.of(
         points,
         times=["timestamp"],
-        optional_times=["expiry"],
+        optional=["expiry"],
         numbers=["days", *point_columns],
         parameter="points",
     )
@@ -192,7 +192,7 @@ def slope(
             hint=f"{call} has these maturities{note}",
         )
     value_column = value_of(value, table.names)
-    table = OpenTable.of(table, times=["timestamp"], numbers=["days", value_column], parameter="structure")
+    table = OpenTable.of(table, ["timestamp"], numbers=["days", value_column], parameter="structure")
     keys = [*series_of(table, by, without=[value_column, "short_days", "long_days", *_SLOPE]), "timestamp"]
     result = sloped(table.rows, keys, value_column, along="days", short=short_days, long=long_days, flat=flat)
     return table.closed(result, sort=keys)
@@ -244,7 +244,7 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     [(55.9285, False), (None, True)]
     """
     numbers = ["days", "implied_volatility"]
-    table = OpenTable.of(structure, times=["timestamp"], numbers=numbers, parameter="structure")
+    table = OpenTable.of(structure, ["timestamp"], numbers=numbers, parameter="structure")
     keys = [*series_of(table, by, without=[*numbers, *_FORWARD]), "timestamp"]
     days, volatility = nw.col("days"), nw.col("implied_volatility")
     structure_rows = single(table.rows, [*keys, "days"], ["implied_volatility"]).filter(
@@ -434,4 +434,4 @@ def _opened(frame: IntoFrameT, value: str | None) -> tuple[OpenTable[IntoFrameT]
     """Return the table, and the name of its value column."""
     table = OpenTable.of(frame, ["tenor"])
     column = value_of(value, table.names)
-    return OpenTable.of(table, ["tenor"], times=["timestamp"], numbers=[column]), column
+    return OpenTable.of(table, ["timestamp", "tenor"], numbers=[column]), column

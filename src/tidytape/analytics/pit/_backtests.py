@@ -195,7 +195,7 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
     >>> to_nautilus(candles).index[0].isoformat()
     '2024-08-08T13:00:00+00:00'
     """
-    table = OpenTable.of(candles, times=["timestamp"], numbers=_CANDLE)
+    table = OpenTable.of(candles, ["timestamp"], numbers=_CANDLE)
     table, rows, _ = known(table, rule="interval", interval=interval)
     one_series(table, table.series_columns())
     return _by_time(rows.select(nw.col(*_CANDLE).cast(nw.Float64), timestamp=nw.col(WHEN)))

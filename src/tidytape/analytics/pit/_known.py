@@ -29,7 +29,7 @@ from tidytape.frames._joined import joined, matched
 from tidytape.frames._table import IDENTITY, OpenTable, Rows
 from tidytape.frames._times import dated, length_of
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.times import SECOND, interval_of
+from tidytape.times import SECOND, frame_interval
 
 EVER = 2**61
 """A length that is as good as no limit: 73 years. [ns]"""
@@ -283,11 +283,11 @@ def known(
 ) -> tuple[OpenTable[IntoFrameT], Rows, Rule | None]:
     """Open a frame; return the table, its rows with `WHEN`, and the rule, or None if the frame has ``known_at``."""
     arrival_delay = nanoseconds("delay", delay)
-    length = None if interval is None else interval_of(interval).seconds * SECOND
+    length = None if interval is None else frame_interval(interval).nanoseconds
     table = OpenTable.of(frame, parameter=parameter)
     if rule is None and length is None:
         if KNOWN_AT in table.names:
-            table = OpenTable.of(table, times=[KNOWN_AT], optional_times=["timestamp"], parameter=parameter)
+            table = OpenTable.of(table, times=[KNOWN_AT], optional=["timestamp"], parameter=parameter)
             return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN)), None
         _refuse_to_guess(table.names)
         rule = "period" if SESSION_END in table.names else "interval"

@@ -100,7 +100,8 @@ def initial_balance(
     Examples
     --------
     >>> import polars as pl
-    >>> levels = pl.DataFrame({"timestamp": 0, "price": [10, 11, 12, 13], "block_ids": [[0], [0, 1], [1, 2], [2]]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> levels = pl.DataFrame({"timestamp": start, "price": [10, 11, 12, 13], "block_ids": [[0], [0, 1], [1, 2], [2]]})
     >>> found = initial_balance(levels, block_minutes=30)
     >>> found.select("initial_balance_low", "initial_balance_high", "extension_up_x2", "extension_down_x2").row(0)
     (10.0, 12.0, 16.0, 6.0)

@@ -88,8 +88,9 @@ def single_prints(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> blocks = [[0], [0, 1], [1], [1, 2], [2], [2]]
-    >>> levels = pl.DataFrame({"timestamp": 0, "price": [10, 11, 12, 13, 14, 15], "block_ids": blocks})
+    >>> levels = pl.DataFrame({"timestamp": start, "price": [10, 11, 12, 13, 14, 15], "block_ids": blocks})
     >>> single_prints(levels).select("low", "high", "rows").rows()
     [(12.0, 12.0, 1)]
     """
@@ -148,8 +149,9 @@ def tails(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> blocks = [[0], [0, 1], [1], [1, 2], [2], [2]]
-    >>> levels = pl.DataFrame({"timestamp": 0, "price": [10, 11, 12, 13, 14, 15], "block_ids": blocks})
+    >>> levels = pl.DataFrame({"timestamp": start, "price": [10, 11, 12, 13, 14, 15], "block_ids": blocks})
     >>> tails(levels).select("end", "low", "high", "rows", "is_excess").rows()
     [('high', 14.0, 15.0, 2, True), ('low', 10.0, 10.0, 1, False)]
     """
@@ -219,7 +221,8 @@ def poor_extremes(
     Examples
     --------
     >>> import polars as pl
-    >>> levels = pl.DataFrame({"timestamp": 0, "price": [10, 11, 12, 13], "block_ids": [[0], [0], [0, 1], [0, 1]]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> levels = pl.DataFrame({"timestamp": start, "price": [10, 11, 12, 13], "block_ids": [[0], [0], [0, 1], [0, 1]]})
     >>> poor_extremes(levels).select("is_poor_high", "is_poor_low", "has_excess_low", "tail_low_rows").row(0)
     (True, False, True, 2.0)
     """

@@ -166,9 +166,13 @@ def opened(
     times = [SESSION] if of_series else list(times)
     table = OpenTable.of(
         levels,
-        [*needed, *(name for name in numbers.values() if not is_of_blocks(name))],
+        needed,
+        numbers=[name for name in numbers.values() if not is_of_blocks(name)],
         times=times,
-        optional_times=[SESSION_END] if SESSION in times and are_apart([SESSION_END], reserved) else [],
+        kinds=dict.fromkeys(
+            name for name in needed if isinstance(name, str) and name not in times
+        ),  # keys may be called anything
+        optional=[SESSION_END] if SESSION in times and are_apart([SESSION_END], reserved) else [],
         also=["block_ids"] if blocks else [],
         parameter="levels",
     )

@@ -110,12 +110,14 @@ def composite(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> levels = pl.DataFrame(
-    ...     {"coin": "BTC", "timestamp": [0, 0, 1, 1], "price": [10.0, 10.5, 10.5, 11.0], "volume": [1, 2, 3, 4]}
+    ...     {"coin": "BTC", "timestamp": [start, start, start + 1, start + 1],
+    ...      "price": [10.0, 10.5, 10.5, 11.0], "volume": [1, 2, 3, 4]}
     ... )
-    >>> composite(levels, row_size=0.5).rows()
+    >>> composite(levels, row_size=0.5).with_columns(pl.col("timestamp") - start).rows()
     [('BTC', 0, 2, 10.0, 1.0), ('BTC', 0, 2, 10.5, 5.0), ('BTC', 0, 2, 11.0, 4.0)]
-    >>> composite(levels, row_size=1).rows()
+    >>> composite(levels, row_size=1).with_columns(pl.col("timestamp") - start).rows()
     [('BTC', 0, 2, 10.0, 6.0), ('BTC', 0, 2, 11.0, 4.0)]
     """
     spans = [SESSION, SESSION_END, _SESSIONS]
@@ -267,10 +269,12 @@ def naked_pocs(
     Examples
     --------
     >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
     >>> levels = pl.DataFrame(
-    ...     {"timestamp": [0, 0, 1, 1, 2, 2], "price": [10, 11, 11, 12, 13, 14], "volume": [1, 2, 1, 3, 2, 1]}
+    ...     {"timestamp": [start, start, start + 1, start + 1, start + 2, start + 2],
+    ...      "price": [10, 11, 11, 12, 13, 14], "volume": [1, 2, 1, 3, 2, 1]}
     ... )
-    >>> naked_pocs(levels).drop("poc_tie").rows()
+    >>> naked_pocs(levels).drop("poc_tie").with_columns(pl.col("timestamp", "touched_at") - start).rows()
     [(0, 11.0, False, 1), (1, 12.0, True, None), (2, 13.0, True, None)]
     """
     one_of("tie", tie, POC_TIES)

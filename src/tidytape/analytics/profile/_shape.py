@@ -274,7 +274,8 @@ def nodes(
     Examples
     --------
     >>> import polars as pl
-    >>> levels = pl.DataFrame({"timestamp": 0, "price": range(7), "volume": [1, 8, 8, 2, 1, 4, 3]})
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> levels = pl.DataFrame({"timestamp": start, "price": range(7), "volume": [1, 8, 8, 2, 1, 4, 3]})
     >>> nodes(levels, within=1).select("kind", "low", "high", "count").rows()
     [('hvn', 1.0, 2.0, 8.0), ('lvn', 4.0, 4.0, 1.0), ('hvn', 5.0, 5.0, 4.0)]
     """

@@ -168,7 +168,7 @@ def opened(
     without: Iterable[str] = (),
 ) -> Subject[IntoFrameT]:
     """Open a frame and choose the checks; raise QueryError if one that the caller asks for does not apply."""
-    table = OpenTable.of(frame, times=["timestamp"])
+    table = OpenTable.of(frame, ["timestamp"], kinds={"interval": None})  # a word that is none is a finding
     not_series = ["timestamp", *without]
     # Prices and sizes are audited as numbers, even where they tell levels apart, so they name no series.
     keys = (

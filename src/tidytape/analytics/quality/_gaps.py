@@ -14,7 +14,7 @@ from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows
-from tidytape.frames._times import bucket_by, length_of
+from tidytape.frames._times import bucket_by, interval_words, length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
@@ -253,7 +253,7 @@ def _opened(
     results: tuple[str, ...],
 ) -> tuple[OpenTable[IntoFrameT], Rows, list[str]]:
     """Return the frame, its rows that have a time and an interval, and the columns that name a series."""
-    table = OpenTable.of(frame, times=["timestamp"])
+    table = OpenTable.of(frame, ["timestamp"])
     if interval is None and "interval" not in table.names:
         expected, hint = "the length of an interval", "the frame has no column 'interval'"
         raise QueryError("interval", got=None, expected=expected, hint=hint)
@@ -274,7 +274,7 @@ def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.L
     but at least 1, so that it can be divided by.
     """
     if interval is None:
-        step = length_of(nw.col("interval"))
+        step = length_of(interval_words(nw.col("interval").cast(nw.String)))
     else:
         step = nw.lit(arguments.length("interval", interval), nw.Int64())
     return rows.with_columns(
