@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from engines import Engine
+from tidytape.analytics._arguments import volatility_kind
 from tidytape.errors import QueryError
 from tidytape.frames._kinds import KINDS, Kind
 from tidytape.frames._table import OpenTable
@@ -170,6 +171,25 @@ def test_contracts_are_no_unit():
     with pytest.raises(QueryError, match="amount_unit: 'CONTRACTS'"):
         read(frame, "amount")
     assert read(frame.lazy(), "amount_unit") == ["COIN", "CONTRACTS"]
+
+
+def test_volatilities_as_decimals_are_asked_for_in_memory_and_become_percent(engine: Engine):
+    frame = engine.frame(pl.DataFrame({"implied_volatility": [0.625, 4.5, None]}))
+    unsaid, decimal, percent = (
+        {"implied_volatility": volatility_kind(u)} for u in (None, "decimal", "percent")
+    )
+    assert read(frame, "implied_volatility", kinds=decimal) == [62.5, 450.0, None]
+    assert read(frame, "implied_volatility", kinds=percent) == [0.625, 4.5, None]
+    if not OpenTable.of(frame).is_eager:
+        return
+    with pytest.raises(QueryError, match="volatility_unit='decimal'"):
+        read(frame, "implied_volatility", kinds=unsaid)
+
+
+@pytest.mark.parametrize("values", [[0.625, 5.0], [0.0, None], [None], []])
+def test_volatilities_in_percent_and_unknown_ones_pass(values: list[float | None]):
+    frame = pl.DataFrame({"implied_volatility": pl.Series(values, dtype=pl.Float64)})
+    assert read(frame, "implied_volatility", kinds={"implied_volatility": volatility_kind(None)}) == values
 
 
 def test_a_column_is_read_once():

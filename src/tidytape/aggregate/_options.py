@@ -25,10 +25,11 @@ from typing import Final, Literal
 import narwhals.stable.v2 as nw
 
 from tidytape.aggregate._reports import CARRY, known_sum, latest, number
-from tidytape.analytics._arguments import one_of
+from tidytape.analytics._arguments import VolatilityUnit, one_of, volatility_kind
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, measured, money_ladder, points
 from tidytape.catalogue import Tenor
 from tidytape.frames._door import BUCKET
+from tidytape.frames._kinds import Kind
 from tidytape.frames._rows import interpolated, last, next_of, with_next
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
@@ -47,9 +48,19 @@ _COIN: Final = ("exchange", "coin")
 _LISTED: Final = ("raw_symbol", "expiry")
 
 
-@tabular(_NEEDED)
+def _kinds(*, volatility_unit: VolatilityUnit | None = None, **_: object) -> dict[str, Kind]:
+    """Return what the volatilities are, for the arguments of a call."""
+    return {"implied_volatility": volatility_kind(volatility_unit)}
+
+
+@tabular(_NEEDED, kinds=_kinds)
 def implied_volatility(
-    quotes: Rows, /, *, interval: str, atm: Literal["forward", "delta_neutral"] = "forward"
+    quotes: Rows,
+    /,
+    *,
+    interval: str,
+    atm: Literal["forward", "delta_neutral"] = "forward",
+    volatility_unit: VolatilityUnit | None = None,
 ) -> Rows:
     r"""At-the-money implied volatility of each coin at constant maturity.
 
@@ -68,6 +79,9 @@ def implied_volatility(
         What "at the money" means. ``"forward"``: K = F; the volatility is linear in ln(K/F) between the two nearest
         listed strikes. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2
         T/2}`, which is N(d₁) = 1/2; the volatility is linear in N(d₁).
+    volatility_unit : {"percent", "decimal"}, optional
+        The unit of ``implied_volatility``. By default percent; a frame in memory whose volatilities all lie below 5 is
+        refused then, for they look like decimals. Results are in percent.
 
     Returns
     -------
@@ -81,7 +95,7 @@ def implied_volatility(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval or ``atm`` is unknown.
+        If the interval or ``atm`` is unknown, or the volatilities look like decimals.
 
     References
     ----------
@@ -113,9 +127,14 @@ def implied_volatility(
     )
 
 
-@tabular(_NEEDED)
+@tabular(_NEEDED, kinds=_kinds)
 def skew(
-    quotes: Rows, /, *, interval: str, delta: Literal["forward", "premium_adjusted"] = "forward"
+    quotes: Rows,
+    /,
+    *,
+    interval: str,
+    delta: Literal["forward", "premium_adjusted"] = "forward",
+    volatility_unit: VolatilityUnit | None = None,
 ) -> Rows:
     r"""Skew of each coin at constant maturity: volatility of puts minus that of calls, at 25 and at 10 delta.
 
@@ -139,6 +158,8 @@ def skew(
     delta : {"forward", "premium_adjusted"}
         Of a call :math:`N(d_1)` and of a put :math:`-N(-d_1)`; or, for a premium paid in coin,
         :math:`\frac{K}{F} N(d_2)` and :math:`-\frac{K}{F} N(-d_2)`.
+    volatility_unit : {"percent", "decimal"}, optional
+        As for `implied_volatility`.
 
     Returns
     -------
@@ -153,7 +174,7 @@ def skew(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval or ``delta`` is unknown.
+        If the interval or ``delta`` is unknown, or the volatilities look like decimals.
 
     References
     ----------

@@ -7,12 +7,13 @@ from datetime import timedelta
 from decimal import Decimal
 from math import inf, isfinite
 from numbers import Integral, Real
-from typing import TypeGuard
+from typing import Literal, TypeGuard, get_args
 
 import numpy as np
 
 from tidytape.errors import QueryError, nearest
 from tidytape.frames._door import as_list
+from tidytape.frames._kinds import Kind
 from tidytape.query import _values as values
 from tidytape.times import INTERVALS, SECOND
 
@@ -76,6 +77,18 @@ def one_of(parameter: str, argument: object, choices: Iterable[str]) -> None:
         raise QueryError(
             parameter, got=argument, expected=f"one of {', '.join(map(repr, choices))}", hint=hint
         )
+
+
+VolatilityUnit = Literal["percent", "decimal"]
+"""The unit of a column of volatilities: 45.0 is 45 percent, 0.45 as decimal."""
+
+
+def volatility_kind(unit: VolatilityUnit | None) -> Kind:
+    """Return what a column of volatilities is; raise QueryError for a unit that is none."""
+    if unit is None:
+        return Kind.VOLATILITY
+    one_of("volatility_unit", unit, get_args(VolatilityUnit))
+    return Kind.NUMBER if unit == "percent" else Kind.DECIMAL_VOLATILITY
 
 
 def positive(parameter: str, argument: object) -> float:

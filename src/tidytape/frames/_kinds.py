@@ -41,7 +41,11 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What a column is. An ``AMOUNT`` is a number of 0 or more; a ``COUNT`` keeps its own type of number."""
+    """What a column is. An ``AMOUNT`` is a number of 0 or more; a ``COUNT`` keeps its own type of number.
+
+    A ``VOLATILITY`` whose unit nobody said is refused where all values in memory look like decimals; a
+    ``DECIMAL_VOLATILITY`` becomes percent.
+    """
 
     NUMBER = "number"
     AMOUNT = "amount"
@@ -53,6 +57,8 @@ class Kind(StrEnum):
     OPTION_TYPE = "option type"
     INTERVAL = "interval"
     UNIT = "amount unit"
+    VOLATILITY = "volatility in percent"
+    DECIMAL_VOLATILITY = "volatility as decimal"
 
 
 _OF_DTYPES: Final = {
@@ -83,6 +89,9 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 OF_BOOKS: Final = {"side": Kind.BOOK_SIDE}
 """What ``side`` is in a frame of books."""
+
+_LOWEST_VOLATILITY: Final = 5.0
+"""Volatilities that all lie below are asked about: few markets are as calm, and many files have decimals. [%]"""
 
 EVERYWHERE: Final = ("interval", "amount_unit", "block_size")
 """Columns that functions read wherever a frame has them."""
@@ -188,10 +197,17 @@ class Column:
             raise self.refused(self.dtype, "numbers", hint)
         if self.kind is Kind.COUNT:
             return None
+        if self.kind is Kind.VOLATILITY and self.values is not None:
+            largest: Any = self.values.max()
+            if largest is not None and 0 < largest < _LOWEST_VOLATILITY:
+                hint = "they look like decimals: say ``volatility_unit='decimal'``, or ``'percent'`` if they are so low"
+                raise self.refused(f"at most {largest}", "volatilities in percent", hint)
         if isinstance(self.dtype, nw.Float32 | nw.Decimal):  # the shortest decimal that reads as the number
             number = number.cast(nw.String)
         if self.dtype != nw.Float64:
             number = number.cast(nw.Float64)
+        if self.kind is Kind.DECIMAL_VOLATILITY:
+            number = number * 100.0
         is_valid = [~number.is_nan()] if self.dtype.is_float() and self._may_have_nan() else []
         if self.kind is Kind.AMOUNT:
             lowest: Any = 0 if self.values is None else self.values.min()
@@ -200,7 +216,8 @@ class Column:
             is_valid += [number >= 0] if self.values is None else []
         if is_valid:
             return nw.when(*is_valid).then(number).alias(self.name)
-        return None if self.dtype == nw.Float64 else number
+        is_read = self.dtype == nw.Float64 and self.kind is not Kind.DECIMAL_VOLATILITY
+        return None if is_read else number
 
     def _may_have_nan(self) -> bool:
         """Return whether a value may be NaN; the sum of values in memory, which is quick, is NaN then."""

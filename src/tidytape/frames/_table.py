@@ -385,7 +385,7 @@ class Tabular(Protocol[P]):
 def tabular(
     needed: Sequence[str] | Callable[..., Sequence[str]],
     *,
-    kinds: Mapping[str, Kind | None] | None = None,
+    kinds: Mapping[str, Kind | None] | Callable[..., Mapping[str, Kind | None]] | None = None,
     optional: Sequence[str] = (),
     check: Callable[..., None] | None = None,
     new_times: Mapping[str, str] | None = None,
@@ -402,7 +402,7 @@ def tabular(
         Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Each is
         read as what its name says.
     kinds, optional
-        As in `OpenTable.of`.
+        As in `OpenTable.of`; ``kinds`` may be a function of the keyword arguments too.
     check : function, optional
         A function of the `OpenTable` and of the keyword arguments of a call that raises QueryError.
     new_times, sort, in_parts
@@ -422,7 +422,8 @@ def tabular(
         def function(frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
             signature.bind(frame, *args, **kwargs)  # raises TypeError before anything is read
             columns = needed(**kwargs) if callable(needed) else needed
-            table = OpenTable.of(frame, columns, kinds=kinds, optional=optional)
+            own_kinds = kinds(**kwargs) if callable(kinds) else kinds
+            table = OpenTable.of(frame, columns, kinds=own_kinds, optional=optional)
             if check is not None:
                 check(table, **kwargs)
             return table.closed(

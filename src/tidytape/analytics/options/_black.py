@@ -23,7 +23,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtri
 
-from tidytape.analytics._arguments import one_of
+from tidytape.analytics._arguments import VolatilityUnit, one_of
 from tidytape.analytics._series import finite
 from tidytape.analytics._smile import CALL, PUT, is_above_zero, measured, normal_cdf
 from tidytape.analytics.options._chain import (
@@ -133,7 +133,12 @@ def _log_complement(x: Floats, s: Floats) -> Floats:
 
 
 def black76_price(
-    chain: IntoFrameT, /, *, volatility: str = "implied_volatility", premium: Premium = "coin"
+    chain: IntoFrameT,
+    /,
+    *,
+    volatility: str = "implied_volatility",
+    premium: Premium = "coin",
+    volatility_unit: VolatilityUnit | None = None,
 ) -> IntoFrameT:
     r"""Black's price of each option on its forward, in coin or in the quote.
 
@@ -153,6 +158,9 @@ def black76_price(
         Column of volatilities. [%]
     premium : {"coin", "quote"}
         The unit of prices.
+    volatility_unit : {"percent", "decimal"}, optional
+        The unit of the column. By default percent; a frame in memory whose volatilities all lie below 5 is
+        refused then, for they look like decimals. The result has it in percent.
 
     Returns
     -------
@@ -192,7 +200,13 @@ def black76_price(
     0.057138
     """
     one_of("premium", premium, get_args(Premium))
-    opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], keeps_expiry=True)
+    opened = Chain.opened(
+        chain,
+        (),
+        numbers=[volatility, "strike", "forward"],
+        volatility=(volatility, volatility_unit),
+        keeps_expiry=True,
+    )
     names = [name for name in opened.table.names if name != "black76_price"]
     positive = {name: is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")}
     is_option = ~nw.col("option_type").is_null()

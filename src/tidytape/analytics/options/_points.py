@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import integer, one_of
+from tidytape.analytics._arguments import VolatilityUnit, integer, one_of
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.analytics.options._chain import Chain, act_365
 from tidytape.frames._door import as_list
@@ -29,7 +29,12 @@ def wing_points(delta: object) -> tuple[int, str, str]:
 
 
 def atm_volatility(
-    chain: IntoFrameT, /, *, by: str | Iterable[str] | None = None, atm: Atm = "forward"
+    chain: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    atm: Atm = "forward",
+    volatility_unit: VolatilityUnit | None = None,
 ) -> IntoFrameT:
     r"""Volatility at the money of each expiry.
 
@@ -49,6 +54,9 @@ def atm_volatility(
         What "at the money" means. ``"forward"``: K = F; the volatility is linear in ln(K/F) between the two nearest
         listed strikes. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2
         T/2}`, which is N(d₁) = 1/2; the volatility is linear in N(d₁).
+    volatility_unit : {"percent", "decimal"}, optional
+        The unit of ``implied_volatility``. By default percent; a frame in memory whose volatilities all lie below 5 is
+        refused then, for they look like decimals. Results are in percent.
 
     Returns
     -------
@@ -89,7 +97,7 @@ def atm_volatility(
     (30.0, 100.0, 54.7496, 'forward')
     """
     one_of("atm", atm, get_args(Atm))
-    return _smiles(chain, by, [money_ladder(atm, "iv_atm")], {"atm": atm})
+    return _smiles(chain, by, [money_ladder(atm, "iv_atm")], {"atm": atm}, volatility_unit)
 
 
 def delta_points(
@@ -100,6 +108,7 @@ def delta_points(
     deltas: Iterable[int] = (25,),
     delta: Delta = "forward",
     atm: Atm = "forward",
+    volatility_unit: VolatilityUnit | None = None,
 ) -> IntoFrameT:
     r"""Volatility of each expiry at the money and at chosen deltas of puts and calls.
 
@@ -123,6 +132,8 @@ def delta_points(
         :math:`\frac{K}{F} N(d_2)` and :math:`-\frac{K}{F} N(-d_2)`.
     atm : {"forward", "delta_neutral"}
         As for `atm_volatility`, whatever ``delta`` is.
+    volatility_unit : {"percent", "decimal"}, optional
+        As for `atm_volatility`.
 
     Returns
     -------
@@ -171,7 +182,7 @@ def delta_points(
         percent, put, call = wing_points(wing)
         targets |= {put: (PUT, -percent / 100), call: (CALL, percent / 100)}
     ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, targets)] if targets else [])]
-    return _smiles(chain, by, ladders, {"atm": atm, "delta": delta})
+    return _smiles(chain, by, ladders, {"atm": atm, "delta": delta}, volatility_unit)
 
 
 def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
@@ -265,11 +276,17 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
 
 
 def _smiles(
-    native: IntoFrameT, by: str | Iterable[str] | None, ladders: list[Ladder], rules: Mapping[str, str]
+    native: IntoFrameT,
+    by: str | Iterable[str] | None,
+    ladders: list[Ladder],
+    rules: Mapping[str, str],
+    unit: VolatilityUnit | None,
 ) -> IntoFrameT:
     """Return the points of each smile as a frame of the caller's kind, with ``rules`` as columns."""
     names = [name for ladder in ladders for name in ladder.targets]
-    chain = Chain.opened(native, by, results=("days", *names, *rules))
+    chain = Chain.opened(
+        native, by, volatility=("implied_volatility", unit), results=("days", *names, *rules)
+    )
     smiles = points(
         chain.measured(),
         ladders,

@@ -10,7 +10,14 @@ from typing import Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-from tidytape.analytics._arguments import integer, nanoseconds, one_of, positive
+from tidytape.analytics._arguments import (
+    VolatilityUnit,
+    integer,
+    nanoseconds,
+    one_of,
+    positive,
+    volatility_kind,
+)
 from tidytape.analytics._series import require_one_engine, warn_unless_met
 from tidytape.analytics._smile import above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
@@ -219,6 +226,7 @@ def volatility_risk_premium(
     implied_interval: str | None = None,
     realized_interval: str | None = None,
     tolerance: str | timedelta | None = None,
+    volatility_unit: VolatilityUnit | None = None,
 ) -> IntoFrameT:
     r"""Volatility risk premium: implied volatility minus the realised volatility known at that time.
 
@@ -241,6 +249,9 @@ def volatility_risk_premium(
         volatilities of a chain, which are known at their timestamp, use ``known_at(implied, rule="event")``.
     tolerance : str or timedelta, >= 0, optional
         The longest time between the realised volatility becoming known and the implied one.
+    volatility_unit : {"percent", "decimal"}, optional
+        The unit of ``implied_volatility``. By default percent; a frame in memory whose volatilities all lie below 5 is
+        refused then, for they look like decimals. Results are in percent.
 
     Returns
     -------
@@ -294,7 +305,11 @@ def volatility_risk_premium(
     """
     limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
     implied_table = OpenTable.of(
-        implied, [on], times=["timestamp"], numbers=["implied_volatility"], parameter="implied"
+        implied,
+        [on, "implied_volatility"],
+        times=["timestamp"],
+        kinds={"implied_volatility": volatility_kind(volatility_unit)},
+        parameter="implied",
     )
     realized_table = OpenTable.of(
         realized, [on], times=["timestamp"], numbers=["realized_volatility"], parameter="realized"

@@ -13,7 +13,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import least_squares
 
-from tidytape.analytics._arguments import one_of, positive
+from tidytape.analytics._arguments import VolatilityUnit, one_of, positive
 from tidytape.analytics._smile import CALL
 from tidytape.analytics.options._chain import QUOTED, Chain, Floats, act_365, floats, number_column
 from tidytape.frames._rows import starts_run
@@ -36,6 +36,7 @@ def svi(
     by: str | Iterable[str] | None = None,
     weights: Literal["vega", "equal"] = "vega",
     max_rmse: float = 2.0,
+    volatility_unit: VolatilityUnit | None = None,
 ) -> IntoFrameT:
     r"""Raw SVI curve of each expiry's smile, by least squares.
 
@@ -58,6 +59,8 @@ def svi(
         where quoted volatilities hardly follow a curve.
     max_rmse : float, > 0
         The largest ``rmse`` of a fit whose status is ``ok``. [vol points]
+    volatility_unit : {"percent", "decimal"}, optional
+        As for `atm_volatility`.
 
     Returns
     -------
@@ -119,7 +122,7 @@ def svi(
     """
     one_of("weights", weights, ("vega", "equal"))
     max_rmse = positive("max_rmse", max_rmse)
-    opened = Chain.opened(chain, by, results=_RESULT)
+    opened = Chain.opened(chain, by, volatility=("implied_volatility", volatility_unit), results=_RESULT)
     rows = opened.collected(opened.measured(), "a fit is a loop").sort(*opened.smile)
     starts = np.flatnonzero(starts_run(rows, opened.smile))
 
