@@ -81,9 +81,9 @@ def test_times_are_shown_in_the_zone(hours, ax):
     assert "09:00" in [tick.get_text() for tick in ax.get_xticklabels()]
 
 
-def test_naive_times_are_utc(hours, ax):
-    drawn = plot.candles(hours(UP).with_columns(pl.col("timestamp").dt.replace_time_zone(None)), ax=ax)
-    assert num2date(drawn.wicks.get_segments()[0][0][0]).isoformat() == "2024-08-08T00:30:00+00:00"
+def test_naive_times_are_refused(hours, ax):
+    with pytest.raises(QueryError, match="zone"):
+        plot.candles(hours(UP).with_columns(pl.col("timestamp").dt.replace_time_zone(None)), ax=ax)
 
 
 @pytest.mark.parametrize(("rows", "width"), [([UP], 1 / 1440), ([UP, DOWN, (5, *UP[1:])], HOUR)])
@@ -145,7 +145,7 @@ def test_missing_column_is_named(hours, ax, native):
 
 @pytest.mark.parametrize("frame", [None, [1, 2], {"open": [1.0]}])
 def test_what_is_no_frame_is_refused(frame):
-    with pytest.raises(QueryError, match="a frame of polars or pandas"):
+    with pytest.raises(QueryError, match="a frame of polars, pandas"):
         plot.candles(frame)
 
 
@@ -158,7 +158,7 @@ def test_integers_are_nanoseconds(hours, ax, native):
 
 def test_text_and_floats_are_no_times(hours, ax):
     for kind in (pl.String, pl.Float64):
-        with pytest.raises(QueryError, match="a column of datetimes"):
+        with pytest.raises(QueryError, match="times with a zone"):
             plot.candles(hours(UP).with_columns(pl.col("timestamp").cast(pl.Int64).cast(kind)), ax=ax)
 
 

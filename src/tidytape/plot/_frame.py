@@ -1,4 +1,4 @@
-"""Reads the frame of a caller into memory, with its times as datetimes."""
+"""Reads the frame of a caller into memory, each column as what it is, as `tidytape.frames` reads it for analytics."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrame
 
-from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames._door import require
+from tidytape.errors import MissingColumnError
+from tidytape.frames._table import OpenTable
 
 _CALLS = {
     "share": 'cross.market_share(frame, amount="volume")',
@@ -26,6 +25,9 @@ _CALLS = {
 }
 """A call that returns a frame with a column, for columns that no call of `tidytape.frames` is suggested for."""
 
+_SIDES = {"side": None}
+"""Only the picture knows whether ``side`` is the side of a trade or of a book."""
+
 
 def missing(names: Iterable[str], available: Iterable[str]) -> MissingColumnError:
     """Return the error for missing columns; its hint is the call that returns a frame with them, if there is one."""
@@ -35,29 +37,22 @@ def missing(names: Iterable[str], available: Iterable[str]) -> MissingColumnErro
 
 
 def read_frame(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.DataFrame[Any]:
-    """Return a frame in memory; raise if it is not a frame or lacks a column."""
+    """Return a frame in memory; raise if it is not a frame, lacks a column, or has one that cannot be read.
+
+    Times that are needed are int64 nanoseconds then. Sides stay as they are until `is_side` reads them.
+    """
     try:
-        any_frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
-    except TypeError:
-        expected = "a frame of polars or pandas"
-        raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
-    eager = any_frame.collect() if isinstance(any_frame, nw.LazyFrame) else any_frame
-    try:
-        require(needed, eager.columns, native=frame)
+        table = OpenTable.of(
+            nw.to_native(cast("Any", frame), pass_through=True), needed, kinds=_SIDES, parameter=parameter
+        )
     except MissingColumnError as error:
         if error.hint:
             raise
         raise missing(error.missing, error.available) from None
-    return eager
+    return table.rows.collect("polars")
 
 
 def with_datetimes(frame: nw.DataFrame[Any], parameter: str, name: str = "timestamp") -> nw.DataFrame[Any]:
-    """Return the frame with a column as datetimes; raise unless it has datetimes or int64 nanoseconds."""
-    dtype = frame.schema[name]
-    if dtype == nw.Int64:
-        return frame.with_columns(nw.col(name).cast(nw.Datetime("ns", "UTC")))
-    if not isinstance(dtype, nw.Datetime):
-        raise QueryError(
-            parameter, got=f"{name}: {dtype}", expected="a column of datetimes, or of int64 nanoseconds"
-        )
-    return frame
+    """Return the frame with a column as datetimes; raise if it cannot be read as times."""
+    rows = OpenTable.of(frame.to_native(), times=[name], kinds=_SIDES, parameter=parameter).rows
+    return rows.with_columns(nw.col(name).cast(nw.Datetime("ns", "UTC"))).collect("polars")

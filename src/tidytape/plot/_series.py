@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from tidytape.catalogue import AmountUnit, BookSide, Interval, Side
 from tidytape.errors import QueryError, counted
+from tidytape.frames._kinds import Kind
+from tidytape.frames._table import OpenTable
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
@@ -180,13 +182,13 @@ def is_from_candles(frame: nw.DataFrame[Any]) -> bool:
 
 def is_side(frame: nw.DataFrame[Any], parameter: str, side: Side | BookSide) -> NDArray[np.bool_]:
     """Return whether each row has this side; raise QueryError for a row without a known side."""
-    values, sides = frame.get_column("side").cast(nw.String), [member.value for member in type(side)]
-    unknown_sides = values.filter(~values.is_in(sides) | values.is_null())
-    if len(unknown_sides):
-        raise QueryError(
-            parameter, got=f"a row of side {unknown_sides[0]}", expected=f"rows of {' and '.join(sides)}"
-        )
-    return np.asarray((values == side.value).to_numpy(), dtype=bool)
+    kind = Kind.SIDE if isinstance(side, Side) else Kind.BOOK_SIDE
+    table = OpenTable.of(frame.to_native(), ["side"], kinds={"side": kind}, parameter=parameter)
+    sides = table.rows.select("side").collect("polars").get_column("side")
+    if sides.null_count():
+        expected = f"rows of {' and '.join(member.value for member in type(side))}"
+        raise QueryError(parameter, got="a row whose side is not known", expected=expected)
+    return np.asarray((sides == side.value).to_numpy(), dtype=bool)
 
 
 def block_of(frame: nw.DataFrame[Any]) -> float | None:
