@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
+from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import REACH, Frame, dialect_of
 from tidytape.times import (
@@ -21,7 +22,6 @@ from tidytape.times import (
     MILLISECOND,
     MONDAY,
     SECOND,
-    UNIT_SECONDS,
     UNITS,
     WEEK,
     YEAR,
@@ -215,23 +215,15 @@ def length_of(interval: nw.Expr) -> nw.Expr:
 
 
 def interval_words(interval: nw.Expr) -> nw.Expr:
-    """Return words for intervals as `length_of` reads them, as `frame_interval` would; null for any other word."""
+    """Return words for intervals as `length_of` reads them: a number and a unit, or a name of `Interval`; else null.
+
+    A plan is not asked what it holds, so of the spellings that `frame_interval` reads it knows the usual ones only.
+    """
     text = interval.str.strip_chars()
-    is_read = text.str.contains(r"^[0-9]{0,6} ?[A-Za-z_]+$") & ~text.str.ends_with("M")
-    has_digits = is_read & text.str.contains("^[0-9]")
-    digits = (
-        nw.when(has_digits).then(text.str.replace_all("[^0-9]", "")).otherwise(nw.lit("1")).cast(nw.Int64)
-    )
-    name = text.str.to_lowercase().str.replace_all("[0-9 ]", "")
-    seconds: nw.Expr = nw.lit(0, nw.Int64())
-    for count in sorted(set(UNIT_SECONDS.values())):
-        names = [unit for unit, length in UNIT_SECONDS.items() if length == count]
-        seconds = nw.when(is_read & name.is_in(names)).then(digits * count).otherwise(seconds)
-    is_interval = (seconds > 0) & (seconds <= WEEK // SECOND)
-    words: nw.Expr = nw.lit(None, nw.String)
-    for unit, count in UNITS.items():
-        word = nw.concat_str((seconds // count).cast(nw.Int64).cast(nw.String), nw.lit(unit))
-        words = nw.when(is_interval & (seconds % count == 0)).then(word).otherwise(words)
+    word = nw.when(text.str.contains("^[1-9][0-9]{0,5}[smhdwSHDW]$")).then(text.str.to_lowercase())
+    words = nw.when(length_of(word) <= WEEK).then(word)
+    for known in Interval:
+        words = nw.when(text == known.value).then(nw.lit(known.alias)).otherwise(words)
     return words
 
 
