@@ -108,7 +108,8 @@ def test_price_of_an_absurd_volatility_is_the_limit(engine, premium):
 @pytest.mark.slow
 def test_price_at_the_money_of_no_volatility_to_speak_of_is_nothing(engine):
     frame = option(implied_volatility=[5e-324], strike=[70_000.0], forward=[70_000.0], option_type=["CALL"])
-    assert engine.polars(options.black76_price(engine.frame(frame)))["black76_price"].to_list() == [0.0]
+    prices = options.black76_price(engine.frame(frame), volatility_unit="percent")
+    assert engine.polars(prices)["black76_price"].to_list() == [0.0]
 
 
 @pytest.mark.slow

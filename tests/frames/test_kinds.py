@@ -13,9 +13,12 @@ import pytest
 
 from engines import Engine
 from tidytape.analytics._arguments import volatility_kind
+from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._kinds import KINDS, Kind
 from tidytape.frames._table import OpenTable
+from tidytape.frames._times import interval_words, length_of
+from tidytape.times import UNIT_SECONDS, frame_interval
 
 NOW = datetime(2024, 8, 8, tzinfo=UTC)
 
@@ -155,9 +158,48 @@ def test_hours_are_no_nanoseconds():
 def test_intervals_become_the_word_of_the_client(engine: Engine):
     words = {"HOUR": "1h", "1H": "1h", "60min": "1h", "day": "1d", "2h": "2h", "7d": "1w", "10s": "10s"}
     frame = engine.frame(pl.DataFrame({"interval": list(words)}))
-    # A plan knows the usual spellings only, and never another length.
-    of_plan = words | {"60min": None, "day": None, "7d": "7d"}
+    of_plan = words | {
+        "60min": "60m",
+        "7d": "7d",
+    }  # the same lengths; a plan is not asked which is the shortest word
     assert read(frame, "interval") == [*(words if OpenTable.of(frame).is_eager else of_plan).values()]
+
+
+def test_a_plan_reads_the_same_lengths_as_memory():
+    units = [unit for name in UNIT_SECONDS for unit in (name, name.upper(), name.title()) if "_" not in name]
+    numbers = (
+        "",
+        "0",
+        "1",
+        "2",
+        "7",
+        "8",
+        "59",
+        "168",
+        "169",
+        "10080",
+        "10081",
+        "604800",
+        "604801",
+        "1000000",
+    )
+    words = [f"{number}{gap}{unit}" for number in numbers for unit in units for gap in ("", " ")]
+    words += [word for interval in Interval for word in (interval.value, interval.alias)] + [
+        "",
+        "1",
+        "h1",
+        "1 month",
+    ]
+    rows = nw.from_native(pl.DataFrame({"interval": words}).lazy())
+    lengths: Any = rows.select(length=length_of(interval_words(nw.col("interval")))).collect()
+    assert lengths["length"].to_list() == [_length(word) for word in words]
+
+
+def _length(word: str) -> int:
+    try:
+        return frame_interval(word).nanoseconds
+    except QueryError:
+        return 0
 
 
 @pytest.mark.parametrize("word", ["fortnight", "1M", "2w", "h1", "0s"])

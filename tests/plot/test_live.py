@@ -12,6 +12,8 @@ from client.stream_service import FOREVER, LINES, QUERY, TYPE, Streaming, answer
 from tidytape import plot
 from tidytape.errors import DecodeError, QueryError
 
+pytestmark = pytest.mark.usefixtures("small_times")  # times are small numbers of nanoseconds
+
 
 def market(*parts: bytes, types: Any = TYPE) -> Any:
     service = Streaming(answer(*parts)) if parts else resuming(LINES)

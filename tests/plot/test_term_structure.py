@@ -158,9 +158,9 @@ def test_what_is_wrong_is_named(summary, ax):
         plot.term_structure(summary(*BTC).with_columns(skew=1.0), ax=ax)
     with pytest.raises(QueryError, match="tenor TWO_Y"):
         plot.term_structure(summary(("BTC_ATM", 0, "TWO_Y", 50.0)), ax=ax)
-    with pytest.raises(QueryError, match="a column of datetimes"):
+    with pytest.raises(QueryError, match="times with a zone"):
         plot.term_structure(summary(*BTC).with_columns(pl.col("timestamp").cast(pl.String)), ax=ax)
-    with pytest.raises(QueryError, match="a frame of polars or pandas"):
+    with pytest.raises(QueryError, match="a frame of polars, pandas"):
         plot.term_structure([1])
 
 

@@ -22,8 +22,8 @@ from tidytape.times import (
     MILLISECOND,
     MONDAY,
     SECOND,
+    UNIT_SECONDS,
     UNITS,
-    WEEK,
     YEAR,
     AnyInterval,
 )
@@ -214,16 +214,28 @@ def length_of(interval: nw.Expr) -> nw.Expr:
     return (word.str.strip_chars("".join(UNITS)).cast(nw.Int64) * length).fill_null(0)
 
 
-def interval_words(interval: nw.Expr) -> nw.Expr:
-    """Return words for intervals as `length_of` reads them: a number and a unit, or a name of `Interval`; else null.
+_A_WEEK_AT_MOST: Final = (
+    "^(1w|[1-7]d|([1-9]|[1-9][0-9]|1[0-5][0-9]|16[0-8])h|([1-9][0-9]{0,3}|100[0-7][0-9]|10080)m"
+    "|([1-9][0-9]{0,4}|[1-5][0-9]{5}|60[0-3][0-9]{3}|604[0-7][0-9]{2}|604800)s)$"
+)
+"""Numbers and units of at most a week. As text, because an expression that computes lengths is slow on some engines."""
 
-    A plan is not asked what it holds, so of the spellings that `frame_interval` reads it knows the usual ones only.
-    """
+
+def interval_words(interval: nw.Expr) -> nw.Expr:
+    """Return words for intervals as `length_of` reads them, as `frame_interval` would; null for any other word."""
     text = interval.str.strip_chars()
-    word = nw.when(text.str.contains("^[1-9][0-9]{0,5}[smhdwSHDW]$")).then(text.str.to_lowercase())
-    words = nw.when(length_of(word) <= WEEK).then(word)
+    name = text.str.to_lowercase().str.replace_all("[0-9 ]", "")
+    unit: nw.Expr = nw.lit(None, nw.String)
+    for letter, seconds in UNITS.items():
+        names = [name for name, length in UNIT_SECONDS.items() if length == seconds]
+        unit = nw.when(name.is_in(names)).then(nw.lit(letter)).otherwise(unit)
+    digits = text.str.replace_all("[^0-9]", "")
+    word = nw.concat_str(nw.when(digits != "").then(digits).otherwise(nw.lit("1")), unit)
+    is_read = text.str.contains("^[0-9]{0,6} ?[A-Za-z]+$") & ~text.str.ends_with("M")
+    words = nw.when(is_read & word.str.contains(_A_WEEK_AT_MOST)).then(word)
     for known in Interval:
-        words = nw.when(text == known.value).then(nw.lit(known.alias)).otherwise(words)
+        if known.seconds not in UNITS.values():  # FOUR_HOURS, which has its number in its name
+            words = nw.when(text.str.to_uppercase() == known.value).then(nw.lit(known.alias)).otherwise(words)
     return words
 
 

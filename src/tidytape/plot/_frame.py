@@ -8,6 +8,7 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 
 from tidytape.errors import MissingColumnError
+from tidytape.frames._kinds import Kind
 from tidytape.frames._table import OpenTable
 
 _CALLS = {
@@ -25,8 +26,8 @@ _CALLS = {
 }
 """A call that returns a frame with a column, for columns that no call of `tidytape.frames` is suggested for."""
 
-_SIDES = {"side": None}
-"""Only the picture knows whether ``side`` is the side of a trade or of a book."""
+_LATER: dict[str, Kind | None] = {"side": None, "expiry": None}
+"""Columns that a picture reads itself: ``side`` may be that of a trade or of a book, and ``expiry`` a date."""
 
 
 def missing(names: Iterable[str], available: Iterable[str]) -> MissingColumnError:
@@ -39,11 +40,11 @@ def missing(names: Iterable[str], available: Iterable[str]) -> MissingColumnErro
 def read_frame(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.DataFrame[Any]:
     """Return a frame in memory; raise if it is not a frame, lacks a column, or has one that cannot be read.
 
-    Times that are needed are int64 nanoseconds then. Sides stay as they are until `is_side` reads them.
+    Times that are needed are int64 nanoseconds then. `_LATER` has those that stay as they are.
     """
     try:
         table = OpenTable.of(
-            nw.to_native(cast("Any", frame), pass_through=True), needed, kinds=_SIDES, parameter=parameter
+            nw.to_native(cast("Any", frame), pass_through=True), needed, kinds=_LATER, parameter=parameter
         )
     except MissingColumnError as error:
         if error.hint:
@@ -54,5 +55,5 @@ def read_frame(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.
 
 def with_datetimes(frame: nw.DataFrame[Any], parameter: str, name: str = "timestamp") -> nw.DataFrame[Any]:
     """Return the frame with a column as datetimes; raise if it cannot be read as times."""
-    rows = OpenTable.of(frame.to_native(), times=[name], kinds=_SIDES, parameter=parameter).rows
+    rows = OpenTable.of(frame.to_native(), [name], kinds=_LATER | {name: Kind.TIME}, parameter=parameter).rows
     return rows.with_columns(nw.col(name).cast(nw.Datetime("ns", "UTC"))).collect("polars")
