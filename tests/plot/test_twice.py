@@ -123,7 +123,7 @@ def test_a_side_that_is_none_is_no_other_side(demo, side):
     book = demo.book_heatmap(interval="15m", **MARKET)
     strange = book.with_columns(side=pl.lit(side, pl.String))
     for draw in (plot.book_heatmap, plot.depth, plot.slippage):
-        with pytest.raises(QueryError, match="side.*(rows of BID and ASK|bid or ask)"):
+        with pytest.raises(QueryError, match=r"side.*(rows of BID and ASK|bid or ask)"):
             draw(strange)
     longs = demo.liquidations(interval="1h", **MARKET).filter(pl.col("side") == "BUY")
     with pytest.raises(QueryError, match="a row whose side is not known"):

@@ -232,9 +232,7 @@ class Column:
             return nw.when((count.abs() >= FIRST_TIME) | (count == 0)).then(count).alias(self.name)
         lowest: Any = self.values.min()
         if lowest is not None and lowest < FIRST_TIME:
-            import polars as pl
-
-            distances = self.values.cast(pl.Int64).abs()
+            distances = nw.from_native(self.values, series_only=True).cast(nw.Int64).abs()
             early: Any = distances.filter((distances < FIRST_TIME) & (distances > 0)).max()
             if early:
                 raise self.refused(early, EXPECTED_TIMES, unit_hint(self.name, early, self.engine))

@@ -68,9 +68,6 @@ def spoiled() -> pl.DataFrame:
         .then(pl.col("timestamp") + pl.duration(seconds=1))
         .otherwise("timestamp")
     )
-    frame = frame.with_columns(
-        interval=pl.when(pl.int_range(pl.len()) == 70).then(pl.lit("HOURS")).otherwise("interval")
-    )
     lost = frame.tail(1).with_columns(timestamp=pl.lit(None, pl.Datetime("us", "UTC")))
     return pl.concat([frame, frame.slice(13, 1), lost]).with_columns(
         side=pl.when(pl.col("side") == "NEITHER").then(pl.lit("NEITHER")).otherwise(pl.lit("BUY"))
@@ -78,6 +75,10 @@ def spoiled() -> pl.DataFrame:
 
 
 BAD = pl.concat([spoiled(), candles(None, 60)])
+# Only the audit takes a word that is no interval.
+WORSE = BAD.with_columns(
+    interval=pl.when(pl.int_range(pl.len()) == 70).then(pl.lit("FORTNIGHT")).otherwise("interval")
+)
 _BY = ["exchange", "raw_symbol", "interval"]
 # What candles can have, whatever the order of the rows.
 _OF_OTHERS = {"crossed_book", "quote_mismatch", "frozen_interest", "frozen_rate", "unordered"}
@@ -137,7 +138,7 @@ BOOK = pl.DataFrame(
 )
 
 CASES = [
-    Case("audit", lambda frame: quality.audit(frame, by=_BY, checks=ORDERED), [BAD], [*_BY, "finding"]),
+    Case("audit", lambda frame: quality.audit(frame, by=_BY, checks=ORDERED), [WORSE], [*_BY, "finding"]),
     Case(
         "audit",
         lambda frame: quality.audit(frame, by="raw_symbol", outlier=3, frozen=2, stale=1, unit_jump=2.5),
@@ -186,7 +187,7 @@ CASES = [
         Case(
             "examples",
             lambda frame, finding=finding: quality.examples(frame, finding=finding, by=_BY, rows=4),
-            [BAD],
+            [WORSE],
             [*_BY, "timestamp", "close", "volume"],
             label=f"of {finding}",
         )
