@@ -23,7 +23,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtri
 
-from tidytape.analytics._arguments import VolatilityUnit, one_of
+from tidytape.analytics._arguments import VolatilityUnit, column, one_of
 from tidytape.analytics._series import finite
 from tidytape.analytics._smile import CALL, PUT, is_above_zero, measured, normal_cdf
 from tidytape.analytics.options._chain import (
@@ -200,6 +200,7 @@ def black76_price(
     0.057138
     """
     one_of("premium", premium, get_args(Premium))
+    column("volatility", volatility)
     opened = Chain.opened(
         chain,
         (),
