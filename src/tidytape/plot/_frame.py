@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames._door import require
+from tidytape.frames._door import frame_of, require
 
 _CALLS = {
     "share": 'cross.market_share(frame, amount="volume")',
@@ -40,7 +40,8 @@ def read_frame(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.
         any_frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
     except TypeError:
         expected = "a frame of polars or pandas"
-        raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
+        got = type(frame).__name__
+        raise QueryError(parameter, got=got, expected=expected, hint=frame_of(frame)) from None
     eager = any_frame.collect() if isinstance(any_frame, nw.LazyFrame) else any_frame
     try:
         require(needed, eager.columns, native=frame)
