@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache, partial, wraps
+from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType, MappingProxyType
 from typing import Any, TypeVar
@@ -191,10 +191,10 @@ _PARAMETERS = _by_name(_WORD, WRAPPERS, DOWNLOADERS, ARGUMENTS, PARAMETERS)
 def _homes() -> Mapping[str, str]:
     """Return the path of each function of aggregate and analytics, by its name; of one name, each path."""
     homes: dict[str, str] = {}
-    for room in _ROOMS:
-        for name in import_module(f"tidytape.{room}").__all__:
-            path = f"tidytape.{room}.{name}"
-            homes[name] = f"{homes[name]} or {path}" if name in homes else path
+    for room in (f"tidytape.{name}" for name in _ROOMS):
+        for name, value in vars(import_module(room)).items():
+            if isinstance(value, FunctionType) and value.__module__ == room and not name.startswith("_"):
+                homes[name] = f"{homes[name]} or {room}.{name}" if name in homes else f"{room}.{name}"
     return homes
 
 
@@ -247,26 +247,28 @@ def explained(kind: KindT) -> KindT:
     return kind
 
 
-def explain(module: str) -> None:
+def explain(module: str, names: Collection[str]) -> None:
     """Make a module answer a call that does not fit with a CallError, and an unknown name with an UnknownNameError.
 
     Parameters
     ----------
     module : str
-        The name of a module whose ``__all__`` is complete. Its functions then belong to it, also in a pickle.
+        The name of a module. Its functions then belong to it, also in a pickle.
+    names : collection of str
+        Its public names.
     """
+
+    def unknown(name: str) -> Any:
+        raise unknown_name(room, name, names)
+
     room = sys.modules[module]
-    for name in room.__all__:
+    for name in names:
         if isinstance(function := getattr(room, name), FunctionType):
             call = _explained(function, name)
             call.__module__ = module
             setattr(room, name, call)
     # Set here: if a type checker saw the function, it would accept any name at all.
-    vars(room).setdefault("__getattr__", partial(_raise_unknown, room))
-
-
-def _raise_unknown(room: Any, name: str) -> Any:
-    raise unknown_name(room, name, room.__all__)
+    vars(room)["__getattr__"] = unknown
 
 
 def _explained(function: Callable[..., Any], name: str) -> Callable[..., Any]:

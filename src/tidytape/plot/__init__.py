@@ -85,4 +85,4 @@ __all__ = [
     "volume_profile",
 ]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

@@ -27,4 +27,4 @@ from tidytape.report._write import write
 
 __all__ = ["fetched", "record", "write"]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

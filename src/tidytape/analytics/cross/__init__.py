@@ -30,4 +30,4 @@ __all__ = [
     "volume_weighted",
 ]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

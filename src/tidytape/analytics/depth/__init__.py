@@ -27,4 +27,4 @@ __all__ = [
     "walls",
 ]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

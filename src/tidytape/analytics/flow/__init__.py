@@ -40,4 +40,4 @@ __all__ = [
     "vwap",
 ]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

@@ -33,4 +33,4 @@ __all__ = [
     "spread",
 ]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

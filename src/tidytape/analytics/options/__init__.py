@@ -82,4 +82,4 @@ __all__ = [
     "z_score",
 ]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

@@ -12,4 +12,4 @@ from tidytape.analytics.pit._known import as_of, asof_join, known_at
 
 __all__ = ["as_of", "asof_join", "known_at", "to_backtesting", "to_nautilus", "to_vectorbt"]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

@@ -50,4 +50,4 @@ __all__ = [
     "value_area",
 ]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)

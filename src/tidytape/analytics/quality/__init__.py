@@ -17,4 +17,4 @@ from tidytape.analytics.quality._gaps import completeness, gaps
 
 __all__ = ["audit", "completeness", "examples", "gaps"]
 
-_other_clients.explain(__name__)
+_other_clients.explain(__name__, __all__)
