@@ -15,7 +15,7 @@ SRC = Path(__file__).parent.parent / "src"
 
 # From the ground up. A room may import the rooms of the lines above its own.
 LAYERS = (
-    ("_version", "_forks", "errors", "catalogue", "times"),
+    ("_version", "_forks", "errors", "_other_clients", "catalogue", "times"),
     ("schema", "query", "budget", "frames"),
     ("wire", "aggregate", "analytics"),
     ("lake",),
@@ -32,6 +32,7 @@ NEIGHBOURS = {
     ("catalogue", "errors"): "asking for a data type that is not there is an error",
     ("times", "catalogue"): "intervals are an enumeration of the catalogue",
     ("_forks", "errors"): "a forked process in which nothing works is an error",
+    ("_other_clients", "errors"): "a name that is not there is an error",
     ("times", "errors"): "asking for an interval that is not there is an error",
     ("frames", "schema"): "an error names the data type that has a missing column",
     ("budget", "query"): "a weight is the weight of a query",

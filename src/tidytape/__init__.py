@@ -102,7 +102,7 @@ else:
         if name in _HOMES:
             value = globals()[name] = getattr(import_module(_HOMES[name]), name)
             return value
-        names = import_module("tidytape.client._other_clients")
+        names = import_module("tidytape._other_clients")
         raise names.unknown_name(sys.modules[__name__], name, __all__)
 
     def __dir__():

@@ -38,6 +38,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 __all__ = [
@@ -99,6 +100,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """
     by_folded = {str(name).casefold(): name for name in known}  # the name of a pandas column may be no string
     close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    close += [part for part in re.split(r"\W+", word.casefold()) if part in by_folded]  # the coin of BTC/USDT
     return by_folded[close[0]] if close else None
 
 
@@ -572,8 +574,28 @@ class MissingColumnError(TidytapeError, KeyError):
             f"missing column{plural} {names}; the frame has {', '.join(map(repr, self.available)) or 'none'}"
         )
         first = next(iter(self.missing), None)
-        close = did_you_mean(first, self.available) if has_nearest and isinstance(first, str) else None
+        close = _renaming(self.missing, self.available)
+        if not close and has_nearest and isinstance(first, str):
+            close = did_you_mean(first, self.available)
         super().__init__("; ".join(filter(None, [message, close, hint])))
+
+
+_OTHER_NAMES: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("date", "datetime", "time", "open_time", "opentime", "ts"), "timestamp")
+    | dict.fromkeys(("vol", "base_volume"), "volume")
+    | dict.fromkeys(("qty", "quantity", "size"), "amount")
+    | dict.fromkeys(("symbol", "ticker", "instrument"), "raw_symbol")
+    | {"o": "open", "h": "high", "l": "low", "c": "close", "v": "volume", "px": "price", "venue": "exchange"}
+)
+"""Names of columns in frames of other libraries, in lower case, with the names that they have here."""
+
+
+def _renaming(missing: Iterable[str], available: Iterable[str]) -> str | None:
+    """Return the hint to rename columns that a frame has under names of other libraries, or None."""
+    lowered = {str(name): str(name).lower() for name in available}
+    names = {name: _OTHER_NAMES.get(lower, lower) for name, lower in lowered.items()}
+    renaming = {name: ours for name, ours in names.items() if ours in missing}
+    return f"rename its columns: {renaming}" if renaming else None
 
 
 class NoMatchWarning(UserWarning):

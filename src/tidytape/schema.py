@@ -520,15 +520,22 @@ def data_type(name: str) -> DataType:
     try:
         return DATA_TYPES[name]
     except KeyError:
-        type_by_name = {**{name: name for name in DATA_TYPES}, **_ALSO_CALLED}
-        close = nearest(str(name).replace("-", "_").replace(" ", "_"), type_by_name)
-        raise QueryError(
-            "type",
-            got=name,
-            expected="a data type of the catalogue",
-            hint=f"did you mean {type_by_name[close]!r}?" if close else f"they are {', '.join(DATA_TYPES)}",
-            code="INVALID_TYPE",
-        ) from None
+        hint = type_hint(name) or f"they are {', '.join(DATA_TYPES)}"
+        expected = "a data type of the catalogue"
+        raise QueryError("type", got=name, expected=expected, hint=hint, code="INVALID_TYPE") from None
+
+
+def type_hint(name: object) -> str | None:
+    """Return the hint with the data type that a name most likely means, or None.
+
+    Examples
+    --------
+    >>> type_hint("candles")
+    "did you mean 'TRADE_SIDE_AGNOSTIC_AGG'?"
+    """
+    type_by_name = {**{name: name for name in DATA_TYPES}, **_ALSO_CALLED}
+    close = nearest(str(name).replace("-", "_").replace(" ", "_"), type_by_name)
+    return f"did you mean {type_by_name[close]!r}?" if close else None
 
 
 MARKETS = Schema(

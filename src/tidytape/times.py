@@ -40,6 +40,7 @@ __all__ = [
     "Span",
     "frame_interval",
     "intersected",
+    "interval_hint",
     "interval_of",
     "union",
     "without",
@@ -128,7 +129,7 @@ def interval_of(name: str | timedelta) -> Interval:
             "interval",
             got=name,
             expected="one of " + ", ".join(interval.alias for interval in Interval),
-            hint=did_you_mean(str(name), INTERVALS),
+            hint=interval_hint(name) or did_you_mean(str(name), INTERVALS),
             code="INVALID_INTERVAL",
         )
     return interval
@@ -165,6 +166,25 @@ class FrameInterval:
         return f"{self.seconds // UNITS[unit]}{unit}"
 
 
+def interval_hint(name: object) -> str | None:
+    """Return what to write in place of a word that is no interval; None if its length is not known.
+
+    Examples
+    --------
+    >>> interval_hint("60min"), interval_hint("2h")
+    ("did you mean '1h'?", None)
+    >>> interval_hint("1mo")
+    "months have no fixed length: take '1d' or '1w', and combine its rows by month"
+    """
+    word = str(name).strip()
+    match = _WORD.fullmatch(word.lower())
+    if match and (match[2].startswith("mo") or word.endswith(("M", "ME"))):
+        return "months have no fixed length: take '1d' or '1w', and combine its rows by month"
+    seconds = int(match[1] or 1) * UNIT_SECONDS.get(match[2], 0) if match else 0
+    same = next((interval.alias for interval in Interval if interval.seconds == seconds), None)
+    return f"did you mean {same!r}?" if same else None
+
+
 def frame_interval(name: str | timedelta) -> FrameInterval:
     """Return the interval of a frame with this name or length.
 
@@ -198,7 +218,7 @@ def frame_interval(name: str | timedelta) -> FrameInterval:
             "interval",
             got=name,
             expected="a whole number of seconds up to a week, such as '1m', '2h' or '3d'",
-            hint=did_you_mean(str(name), INTERVALS),
+            hint=interval_hint(name) or did_you_mean(str(name), INTERVALS),
             code="INVALID_INTERVAL",
         )
     return FrameInterval(seconds)

@@ -26,6 +26,7 @@ Examples
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.aggregate._book import book_at, book_heatmap, book_of, book_runs
 from tidytape.aggregate._candle_profile import candle_profile
 from tidytape.aggregate._candle_tpo import candle_tpo
@@ -73,3 +74,5 @@ __all__ = [
     "tpo_touches_of",
     "volume_profile",
 ]
+
+_other_clients.explain(__name__, __all__)

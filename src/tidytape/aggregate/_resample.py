@@ -27,7 +27,7 @@ from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.schema import schema_of
+from tidytape.schema import schema_of, type_hint
 from tidytape.times import SECOND, FrameInterval, frame_interval
 
 CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
@@ -50,7 +50,9 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
             "data_type",
             got=data_type,
             expected="one of " + ", ".join(_RESAMPLABLE),
-            hint="aggregate its raw events at the interval wanted" if data_type in DATA_TYPES else None,
+            hint="aggregate its raw events at the interval wanted"
+            if data_type in DATA_TYPES
+            else type_hint(data_type),
             code="UNSUPPORTED",
         )
     if source is not None:

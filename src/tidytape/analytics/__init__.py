@@ -14,8 +14,11 @@ A module is imported when it is first used.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from tidytape import _other_clients
 
 if TYPE_CHECKING:
     from tidytape.analytics import cross, depth, flow, funding, options, pit, profile, quality
@@ -24,7 +27,7 @@ else:
     def __getattr__(name):
         if name in __all__:
             return import_module(f"tidytape.analytics.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _other_clients.unknown_name(sys.modules[__name__], name, __all__)
 
     def __dir__():
         return sorted(__all__)

@@ -15,7 +15,7 @@ from tidytape.errors import QueryError, nearest
 from tidytape.frames._door import as_list
 from tidytape.frames._kinds import Kind
 from tidytape.query import _values as values
-from tidytape.times import INTERVALS, SECOND
+from tidytape.times import INTERVALS, SECOND, interval_hint
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -42,10 +42,11 @@ def _between(
     least: float = -inf,
     above: float = -inf,
     most: float = inf,
+    hint: str | None = None,
 ) -> float:
     """Return a finite number within the limits; raise QueryError, which says ``expected``, for anything else."""
     if not is_number(argument) or not least <= argument <= most or not float(argument) > above:
-        raise QueryError(parameter, got=argument, expected=expected)
+        raise QueryError(parameter, got=argument, expected=expected, hint=hint)
     return float(argument)
 
 
@@ -98,7 +99,12 @@ def positive(parameter: str, argument: object) -> float:
 
 def share(parameter: str, argument: object) -> float:
     """Return a number above 0 and at most 1; raise QueryError if it is anything else."""
-    return _between(parameter, argument, "a number above 0 and at most 1", above=0, most=1)
+    hint = (
+        f"{argument} percent is {float(argument) / 100:g}"
+        if is_number(argument) and 1 < argument <= 100
+        else None
+    )
+    return _between(parameter, argument, "a number above 0 and at most 1", above=0, most=1, hint=hint)
 
 
 def integer(parameter: str, argument: object, *, least: int = 1, most: int = 1_000_000_000) -> int:
@@ -120,17 +126,17 @@ def duration(parameter: str, argument: object) -> int:
 
     A number without a unit is refused: a caller might mean 8 hours where a query would read 8 milliseconds.
     """
-    if not isinstance(argument, str | timedelta) or (
-        isinstance(argument, str) and not argument.strip()[-1:].isalpha()
-    ):
-        unit = f"{argument}h" if isinstance(argument, int) and not isinstance(argument, bool) else "8h"
-        raise QueryError(
-            parameter,
-            got=argument,
-            expected="a positive duration with its unit: a timedelta, or a string such as '8h'",
-            hint=f"of hours, write {unit!r}",
-        )
-    return _in_reach(parameter, argument, values.milliseconds(argument, parameter=parameter) * 1_000_000)
+    has_unit = isinstance(argument, timedelta) or (
+        isinstance(argument, str) and argument.strip()[-1:].isalpha()
+    )
+    unit = f"{argument}h" if isinstance(argument, int) and not isinstance(argument, bool) else "8h"
+    hint = interval_hint(argument) if has_unit else f"of hours, write {unit!r}"
+    expected = "a positive duration with its unit: a timedelta, or a string such as '8h'"
+    try:
+        milliseconds = values.milliseconds(argument if has_unit else None, parameter=parameter)
+    except QueryError:
+        raise QueryError(parameter, got=argument, expected=expected, hint=hint) from None
+    return _in_reach(parameter, argument, milliseconds * 1_000_000)
 
 
 def length(parameter: str, argument: object) -> int:

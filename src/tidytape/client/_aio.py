@@ -12,12 +12,12 @@ import httpx
 import polars as pl
 
 from tidytape._forks import refuse_fork
+from tidytape._other_clients import explained
 from tidytape.client._aio_stream import AsyncStream
 from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
-from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,

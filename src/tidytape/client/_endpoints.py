@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidytape._forks import refuse_fork
+from tidytape._other_clients import explained
 from tidytape.budget import Tier
 from tidytape.budget import tier as tier_of
 from tidytape.catalogue import SortDirection
@@ -35,7 +36,6 @@ from tidytape.client._following import Following, OnGap
 from tidytape.client._lists import ListMethods
 from tidytape.client._live import Keep, Live
 from tidytape.client._metadata import Metadata
-from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan, PlanPart, planned
 from tidytape.client._reasons import Reason, in_every_part, warn_of_empty
 from tidytape.client._series import FetchQuery, SeriesMethods, refuse_ignored

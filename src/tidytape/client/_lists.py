@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from tidytape.client._other_clients import explained
+from tidytape._other_clients import explained
 from tidytape.client._series import arguments_of
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery

@@ -11,16 +11,16 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tidytape._other_clients import explained, unknown_name
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES, Interval, Selection
 from tidytape.client._display import facts_table, of_query
-from tidytape.client._other_clients import explained, unknown_name
 from tidytape.client._window import Times
 from tidytape.errors import IncompleteDataError, QueryError, counted
 from tidytape.frames._sources import CLIENT_CALLS
 from tidytape.query import PointsQuery
 from tidytape.query._points import PointFields
-from tidytape.query._values import Names, TimeLike, many
+from tidytape.query._values import Names, TimeLike, flag, many
 from tidytape.schema import TPO_SESSIONS, Schema, schema_of
 
 if TYPE_CHECKING:
@@ -72,6 +72,11 @@ class FetchQuery:
 
     relative: tuple[tuple[str, str], ...] = ()
     """The times as the caller wrote them, if they depend on the time of the call."""
+
+    if not TYPE_CHECKING:  # a type checker would accept any name at all
+
+        def __getattr__(self, name):
+            raise unknown_name(self, name, dir(type(self)))
 
     @classmethod
     def of(cls, name: str, arguments: Mapping[str, Any]) -> FetchQuery:
@@ -350,7 +355,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day.height
         24
         """
-        name = "TRADE_AGG" if by_side or side else "TRADE_SIDE_AGNOSTIC_AGG"
+        name = "TRADE_AGG" if flag(by_side, "by_side") or side else "TRADE_SIDE_AGNOSTIC_AGG"
         return self._points(FetchQuery.of(name, arguments_of(locals(), omit={"by_side", "name"})))
 
     def trades(

@@ -8,9 +8,9 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar
 
+from tidytape._other_clients import explained
 from tidytape.client._following import OnGap
 from tidytape.client._live import Keep
-from tidytape.client._other_clients import explained
 from tidytape.client._series import arguments_of, refuse_ignored
 from tidytape.client._window import Times
 from tidytape.query import PointsQuery, StreamQuery

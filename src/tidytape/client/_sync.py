@@ -15,11 +15,11 @@ import httpx
 import polars as pl
 
 from tidytape._forks import refuse_fork
+from tidytape._other_clients import explained
 from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
-from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,

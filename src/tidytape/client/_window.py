@@ -271,6 +271,7 @@ def _require_time(value: str, parameter: str) -> None:
             raise
         before_now = f"'-30d' to count back from now, in {', '.join(_UNITS)}"
         hint = f"did you mean {f'-{value.strip()}'!r}?" if _ago(f"-{value.strip()}") else error.hint
+        hint = "without ``end`` the window ends now" if value.strip().lower() == "now" else hint
         raise QueryError(
             parameter, got=value, expected=f"{EXPECTED_TIME}, or {before_now}", hint=hint
         ) from None

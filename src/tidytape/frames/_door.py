@@ -324,7 +324,7 @@ def wrapped(
     try:
         frame: Frame = nw.from_native(native)
     except TypeError:
-        raise QueryError(parameter, got=kind, expected=kinds) from None
+        raise QueryError(parameter, got=kind, expected=kinds, hint=frame_of(native)) from None
     except DuplicateError:
         raise _name_error(parameter, "two columns of one name") from None
     engine = frame.implementation
@@ -340,6 +340,15 @@ def wrapped(
         if name in names[:index] or not isinstance(name, str) or _is_forbidden(name):
             raise _name_error(parameter, f"{'two columns' if name in names[:index] else 'a column'} {name!r}")
     return frame
+
+
+def frame_of(value: object) -> str | None:
+    """Return how a frame is made of a value that is none; None if it is not known."""
+    return {
+        "Series": "pass the whole frame, not one column of it",
+        "FetchQuery": "pass client.fetch(query).frame",
+        "Fetched": "pass its frame, fetched.frame",
+    }.get(type(value).__name__)
 
 
 def _is_forbidden(name: str) -> bool:

@@ -32,6 +32,7 @@ same, and times may be datetimes or int64 nanoseconds since the epoch.
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.plot import interactive
 from tidytape.plot._candles import candles, volume
 from tidytape.plot._completeness import completeness
@@ -83,3 +84,5 @@ __all__ = [
     "volume",
     "volume_profile",
 ]
+
+_other_clients.explain(__name__, __all__)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
+from tidytape.times import interval_hint
 
 Names = str | Iterable[str] | None
 """One name, several names, or None."""
@@ -83,20 +84,14 @@ def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PA
     if word.casefold() in spellings:
         return spellings[word.casefold()]
     close, hint = nearest(word, spellings), None
-    if interval := _interval_as_long_as(word) if kind is Interval else None:
-        hint = f"did you mean {interval.alias!r}?"
+    if kind is Interval and (of_length := interval_hint(value)):
+        hint = of_length
     elif close:
         nearest_member = spellings[close]
         is_value = close == nearest_member.value.casefold()
         hint = f"did you mean {nearest_member.value if is_value else aliases[nearest_member]!r}?"
     allowed = [m.value if m.value == alias else f"{m.value} ({alias})" for m, alias in aliases.items()]
     raise QueryError(parameter, got=value, expected="one of " + ", ".join(allowed), hint=hint, code=code)
-
-
-def _interval_as_long_as(word: str) -> Interval | None:
-    """Return the interval that is as long as a duration, e.g. an hour for ``60m``."""
-    length = milliseconds(word, "interval") if _DURATION.fullmatch(word) else None
-    return next((interval for interval in Interval if interval.seconds * 1000 == length), None)
 
 
 def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:
@@ -193,11 +188,14 @@ def milliseconds(value: object, parameter: str) -> int:
     elif isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         number, unit = match[0].removesuffix(match[1]), match[1]
         count = int(number) * _MILLISECONDS[unit]
+    # An integer below a second is a number of hours or minutes; the wire has milliseconds as text.
+    least, hint = (1, None) if isinstance(value, str | timedelta) else (1_000, f"of hours, write '{value}h'")
     try:
-        return whole_number(count, parameter=parameter, low=1)
+        return whole_number(count, parameter=parameter, low=least)
     except QueryError:
         expected = "a positive duration: milliseconds as an integer, a timedelta, or a string such as '8h'"
-        raise QueryError(parameter, got=value, expected=expected) from None
+        hint = hint if _index(value) else None
+        raise QueryError(parameter, got=value, expected=expected, hint=hint) from None
 
 
 def epoch_seconds(value: TimeLike, parameter: str) -> int:

@@ -20,8 +20,11 @@ digit of a number in an interactive report may differ.
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.report._fetched import fetched
 from tidytape.report._record import record
 from tidytape.report._write import write
 
 __all__ = ["fetched", "record", "write"]
+
+_other_clients.explain(__name__, __all__)

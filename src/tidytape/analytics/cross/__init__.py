@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.analytics.cross._means import dispersion, oi_weighted, premium, volume_weighted
 from tidytape.analytics.cross._sums import consolidated, dominance, market_share, total
 
@@ -28,3 +29,5 @@ __all__ = [
     "total",
     "volume_weighted",
 ]
+
+_other_clients.explain(__name__, __all__)

@@ -10,6 +10,7 @@ A book is a frame of one row per series, ``timestamp``, ``side`` (BID or ASK) an
 BLOCK_BOOK_SNAPSHOT_AGG, or any snapshots of that shape.
 """
 
+from tidytape import _other_clients
 from tidytape.analytics.depth._book import depth_within, imbalance, slippage
 from tidytape.analytics.depth._heatmap import regrid, walls
 from tidytape.analytics.depth._matrix import LiquidationMatrix, Matrix, liquidation_matrix, matrix
@@ -25,3 +26,5 @@ __all__ = [
     "slippage",
     "walls",
 ]
+
+_other_clients.explain(__name__, __all__)

@@ -23,6 +23,7 @@ liquidated.
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.analytics.flow._anchored import cvd, vwap
 from tidytape.analytics.flow._large import large_trade_share, liquidation_cascades
 from tidytape.analytics.flow._quadrants import oi_price_quadrant
@@ -38,3 +39,5 @@ __all__ = [
     "oi_price_quadrant",
     "vwap",
 ]
+
+_other_clients.explain(__name__, __all__)

@@ -17,6 +17,7 @@ unless the frame has a column of that name [ns], as `normalized` adds.
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.analytics.funding._exchanges import carry, spread
 from tidytape.analytics.funding._rates import annualized, basis, cash_and_carry, normalized
 from tidytape.analytics.funding._settlements import accrued, predicted_error
@@ -31,3 +32,5 @@ __all__ = [
     "predicted_error",
     "spread",
 ]
+
+_other_clients.explain(__name__, __all__)

@@ -40,6 +40,7 @@ From the service's summaries, and from candles:
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.analytics.options._black import black76_price, implied_volatility
 from tidytape.analytics.options._chain import forward
 from tidytape.analytics.options._curves import smile, surface, svi_arbitrage
@@ -80,3 +81,5 @@ __all__ = [
     "volatility_risk_premium",
     "z_score",
 ]
+
+_other_clients.explain(__name__, __all__)

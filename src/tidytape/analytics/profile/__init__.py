@@ -26,6 +26,7 @@ A result about a session is known when the session ends. So if levels have ``per
 of their session. So without ``period_end`` their results have no ``interval``, unless ``by`` names it.
 """
 
+from tidytape import _other_clients
 from tidytape.analytics.profile._day_type import day_type, initial_balance
 from tidytape.analytics.profile._extremes import poor_extremes, single_prints, tails
 from tidytape.analytics.profile._sessions import composite, naked_pocs
@@ -48,3 +49,5 @@ __all__ = [
     "tails",
     "value_area",
 ]
+
+_other_clients.explain(__name__, __all__)

@@ -11,7 +11,10 @@ it looks for bad values. `tidytape.lake.hygiene` checks lakes.
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.analytics.quality._audit import audit, examples
 from tidytape.analytics.quality._gaps import completeness, gaps
 
 __all__ = ["audit", "completeness", "examples", "gaps"]
+
+_other_clients.explain(__name__, __all__)

@@ -32,6 +32,7 @@ lays out axes of matplotlib, which a figure of Plotly does not have.
 
 from __future__ import annotations
 
+from tidytape import _other_clients
 from tidytape.plot.interactive._book import book_heatmap, depth, slippage
 from tidytape.plot.interactive._candles import candles, volume
 from tidytape.plot.interactive._coverage import completeness, coverage
@@ -70,3 +71,5 @@ __all__ = [
     "volume",
     "volume_profile",
 ]
+
+_other_clients.explain(__name__, __all__)
