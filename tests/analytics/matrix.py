@@ -15,8 +15,6 @@ from typing import Any
 
 import polars as pl
 
-from thorough import often
-
 __all__ = ["PAGE", "Case", "cases", "namespaces", "page", "some_cases"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "engines.md"
@@ -72,14 +70,16 @@ def cases() -> list[tuple[str, Case]]:
 
 def some_cases() -> list[tuple[str, Case]]:
     """Return one case of each function, for laws that ask much of each; all when asked to be thorough."""
+    from thorough import often  # found only after the last lines of this module when it is a script
+
     first = {(namespace, case.function): (namespace, case) for namespace, case in reversed(cases())}
     return often(list(first.values())[::-1], thoroughly=cases())
 
 
 def page() -> str:
     """Return the page: the functions that an engine cannot compute, and why; every other function runs on all."""
-    engines = ["polars", "polars lazy", "pandas", "pyarrow", "duckdb", "spark"]
-    titles = ["polars", "lazy", "pandas", "pyarrow", "DuckDB", "Spark"]
+    engines = ["polars", "polars lazy", "pandas", "pyarrow", "duckdb", "spark", "spark"]
+    titles = ["polars", "lazy", "pandas", "pyarrow", "DuckDB", "Spark", "Spark Connect"]
     gaps: dict[str, dict[str, str]] = {}
     for namespace, case in cases():
         if case.gaps:
@@ -90,7 +90,8 @@ def page() -> str:
         "",
         "Every function of the analytics takes a frame of polars (eager or lazy), pandas, pyarrow, DuckDB or Spark,",
         "and returns one of the same kind, or arrays. A test computes each function on each engine, and compares",
-        "it with the answer of polars, to twelve digits. These are the exceptions; a number names the reason below.",
+        "it with the answer of polars, to twelve digits. A frame of Spark may belong to a classic session or to one",
+        "of Spark Connect. These are the exceptions; a number names the reason below.",
         "",
         "| function | " + " | ".join(titles) + " |",
         "| --- |" + " --- |" * len(titles),
