@@ -78,8 +78,8 @@ def some_cases() -> list[tuple[str, Case]]:
 
 def page() -> str:
     """Return the page: the functions that an engine cannot compute, and why; every other function runs on all."""
-    engines = ["polars", "polars lazy", "pandas", "pyarrow", "duckdb", "spark", "spark"]
-    titles = ["polars", "lazy", "pandas", "pyarrow", "DuckDB", "Spark", "Spark Connect"]
+    engines = ["polars", "polars lazy", "pandas", "pyarrow", "duckdb", "spark"]
+    titles = ["polars", "lazy", "pandas", "pyarrow", "DuckDB", "Spark"]
     gaps: dict[str, dict[str, str]] = {}
     for namespace, case in cases():
         if case.gaps:
@@ -90,8 +90,7 @@ def page() -> str:
         "",
         "Every function of the analytics takes a frame of polars (eager or lazy), pandas, pyarrow, DuckDB or Spark,",
         "and returns one of the same kind, or arrays. A test computes each function on each engine, and compares",
-        "it with the answer of polars, to twelve digits. A frame of Spark may belong to a classic session or to one",
-        "of Spark Connect. These are the exceptions; a number names the reason below.",
+        "it with the answer of polars, to twelve digits. These are the exceptions; a number names the reason below.",
         "",
         "| function | " + " | ".join(titles) + " |",
         "| --- |" + " --- |" * len(titles),
