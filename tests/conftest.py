@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import pytest
 
 from engines import ENGINES, Engine, java
@@ -40,6 +42,20 @@ def small_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidytape.frames._kinds.FIRST_TIME", 0)
 
 
+@pytest.fixture
+def columns_to_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every engine refuse ``with_columns`` of no columns, as Spark Connect does."""
+    add = nw.LazyFrame.with_columns
+
+    def with_columns(frame: Any, *columns: Any, **named: Any) -> Any:
+        if len(columns) == 1 and isinstance(columns[0], Iterable):
+            columns = tuple(columns[0])
+        assert columns or named, "with_columns of no columns: use tidytape.frames._rows.with_all"
+        return add(frame, *columns, **named)
+
+    monkeypatch.setattr(nw.LazyFrame, "with_columns", with_columns)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Spark on two threads of this machine; it listens on the loopback address alone and serves no pages."""
@@ -53,6 +69,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "1g",
+            # The same Java also serves Spark Connect, for starting another takes long; see `connect`.
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": "0",
+            "spark.python.sql.dataFrameDebugging.enabled": "false",  # which asks Java where each column was written
             "spark.local.dir": str(home),
             # Of so few rows nearly all the time goes into plans and generated code: as little of both as there can be.
             "spark.sql.adaptive.enabled": "false",
@@ -67,3 +88,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(spark: Any) -> Iterator[Any]:
+    """Return a session of Spark Connect, served by the Java of the classic session."""
+    for part in ("grpc", "grpc_status", "google.rpc", "zstandard"):
+        pytest.importorskip(part, reason="Spark Connect needs more packages: pip install 'pyspark[connect]'")
+    with warnings.catch_warnings():
+        # It warns of a pandas newer than itself, which these tests do not let it use.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        from pyspark.sql.connect.session import SparkSession
+    service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    port = getattr(service, "MODULE$").localPort()
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+    yield session
+    session.stop()

@@ -36,9 +36,9 @@ class Engine:
 
     @classmethod
     def of(cls, request: pytest.FixtureRequest, folder: Path) -> Engine:
-        """Return the engine that a fixture's parameter names; the fixture ``spark`` starts Spark."""
-        if request.param == "spark":
-            return cls("spark", request.getfixturevalue("spark"), folder)
+        """Return the engine that a fixture's parameter names; the fixtures ``spark`` and ``connect`` start Spark."""
+        if fixture := _SESSIONS.get(request.param):
+            return cls("spark", request.getfixturevalue(fixture), folder)
         return cls(request.param)
 
     def frame(self, data: pl.DataFrame) -> Any:
@@ -89,11 +89,14 @@ class Engine:
         return Path(tempfile.mkdtemp(dir=self.folder))
 
 
-ALL_ENGINES = ["polars", "polars lazy", "pandas", "pyarrow", "duckdb", "spark"]
+# Both sessions of Spark are asked for the same frames, so both are the engine "spark".
+_SESSIONS = {"spark": "spark", "spark connect": "connect"}
+
+ALL_ENGINES = ["polars", "polars lazy", "pandas", "pyarrow", "duckdb", *_SESSIONS]
 
 # Spark takes seconds for what takes the others milliseconds, so most tests are run on it only when asked to:
 # ``TIDYTAPE_TEST_SPARK=1 pytest tests -k spark``.
-ENGINES = ALL_ENGINES if os.environ.get("TIDYTAPE_TEST_SPARK") else ALL_ENGINES[:-1]
+ENGINES = ALL_ENGINES if os.environ.get("TIDYTAPE_TEST_SPARK") else ALL_ENGINES[: -len(_SESSIONS)]
 
 
 def java() -> int:

@@ -30,6 +30,11 @@ def _small_times(small_times: None) -> None:
     """Times in these tests are small whole numbers of nanoseconds."""
 
 
+@pytest.fixture(autouse=True)
+def _columns_to_add(columns_to_add: None) -> None:
+    """No function here adds no columns."""
+
+
 @pytest.fixture(scope="session")
 def oracle() -> dict[str, Any]:
     return runpy.run_path(str(Path(__file__).parent / "oracle.py"))

@@ -22,6 +22,13 @@ from tidytape.lake import Lake
 
 pytestmark = pytest.mark.long
 
+
+@pytest.fixture(params=["spark", "connect"])
+def session(request: pytest.FixtureRequest) -> Any:
+    """Return a classic session, and one of Spark Connect."""
+    return request.getfixturevalue(request.param)
+
+
 MINUTE = 60 * 10**9
 MIDNIGHT = START_NS + 1440 * MINUTE
 
@@ -79,9 +86,9 @@ POINTS: dict[str, Points] = {
     ],
 )
 def test_a_folder_of_parquet_becomes_one_of_points(
-    spark: Any, trades: pl.DataFrame, raw: Path, tmp_path: Path, points: Points
+    session: Any, trades: pl.DataFrame, raw: Path, tmp_path: Path, points: Points
 ) -> None:
-    points(spark.read.parquet(str(raw))).write.parquet(str(tmp_path / "points"))
+    points(session.read.parquet(str(raw))).write.parquet(str(tmp_path / "points"))
     same(pl.read_parquet(tmp_path / "points" / "*.parquet"), points(trades))
 
 

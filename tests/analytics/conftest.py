@@ -14,6 +14,11 @@ from recorded_chains import recorded_chains
 NOW = datetime(2026, 3, 5, 8, tzinfo=UTC)
 
 
+@pytest.fixture(autouse=True)
+def _columns_to_add(columns_to_add: None) -> None:
+    """No function here adds no columns."""
+
+
 @pytest.fixture
 def quotes() -> Callable[..., pl.DataFrame]:
     """A chain of (days, C or P, strike, volatility) rows, the forward being 100."""

@@ -15,8 +15,6 @@ from typing import Any
 
 import polars as pl
 
-from thorough import often
-
 __all__ = ["PAGE", "Case", "cases", "namespaces", "page", "some_cases"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "engines.md"
@@ -72,6 +70,8 @@ def cases() -> list[tuple[str, Case]]:
 
 def some_cases() -> list[tuple[str, Case]]:
     """Return one case of each function, for laws that ask much of each; all when asked to be thorough."""
+    from thorough import often  # found only after the last lines of this module when it is a script
+
     first = {(namespace, case.function): (namespace, case) for namespace, case in reversed(cases())}
     return often(list(first.values())[::-1], thoroughly=cases())
 

@@ -117,6 +117,27 @@ def test_value_areas_are_always_asked_of_spark(case: Case, spark: Any, tmp_path:
     assert_same(got.sort(case.key), case.call(*case.frames).sort(case.key))
 
 
+# These failed with Spark Connect, and not with a classic session.
+CONNECTED = (
+    "cross.dominance", "cross.oi_weighted", "cross.total", "flow.oi_price_quadrant", "funding.carry",
+    "funding.spread", "profile.day_type",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("spark connect" in ENGINES, reason="the whole matrix is asked of Spark Connect")
+def test_spark_connect_answers_as_polars(connect: Any, tmp_path: Path) -> None:
+    """One test, because each process that has one of several would start a Java."""
+    engine = Engine("spark", connect, tmp_path)
+    first = {f"{namespace}.{case.function}": case for namespace, case in reversed(cases())}
+    for case in (first[name] for name in CONNECTED):
+        got = engine.polars(case.call(*map(engine.frame, case.frames)))
+        assert pl.Null not in got.dtypes, str(case)
+        assert_same(
+            got.sort(case.key, nulls_last=True), case.call(*case.frames).sort(case.key, nulls_last=True)
+        )
+
+
 def assert_same(got: pl.DataFrame, wanted: pl.DataFrame) -> None:
     got, wanted = plain(got), plain(wanted)
     # A column of nothing but nulls has no type to compare in pandas.

@@ -25,6 +25,7 @@ from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Int
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import BUCKET, MARKET
+from tidytape.frames._rows import with_all
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
@@ -128,8 +129,9 @@ def candle_tpo(
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)
-    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
-        nw.lit("").alias(name) for name in MARKET if name not in table.names
+    rows = with_all(
+        table.rows.filter(~nw.col("timestamp").is_null()),
+        (nw.lit("").alias(name) for name in MARKET if name not in table.names),
     )
     rows = require_one_unit(
         replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles"

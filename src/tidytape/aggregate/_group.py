@@ -28,7 +28,7 @@ from tidytape.frames._joined import (
     with_times,
 )
 from tidytape.frames._kinds import OF_BOOKS
-from tidytape.frames._rows import within
+from tidytape.frames._rows import with_all, within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.schema import schema_of
 from tidytape.times import DAY
@@ -292,11 +292,14 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     series_columns, common_columns = (
         [name for name in names if name in table.names] for names in (_SERIES, _COMMON)
     )
-    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series_columns, *common_columns))
+    frame = with_all(frame, (nw.col(name).cast(nw.String()) for name in (*series_columns, *common_columns)))
     smallest = {name: within(nw.col(name).min(), series_columns) for name in common_columns}
-    frame = frame.with_columns(
-        nw.when(smallest[name] == within(nw.col(name).max(), series_columns)).then(smallest[name]).alias(name)
-        for name in common_columns
+    frame = with_all(
+        frame,
+        (
+            nw.when(least == within(nw.col(name).max(), series_columns)).then(least).alias(name)
+            for name, least in smallest.items()
+        ),
     )
     series_columns += common_columns
     frame = in_one_unit(frame, data_type, series_columns)

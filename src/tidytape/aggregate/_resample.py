@@ -22,7 +22,7 @@ from tidytape.frames._joined import (
     with_fills,
     with_times,
 )
-from tidytape.frames._rows import spread
+from tidytape.frames._rows import spread, with_all
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
@@ -189,7 +189,7 @@ def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
         return frame
     is_summable, schema = has_one_unit(AMOUNT_UNIT, keys), schema_of(data_type)
     amounts = [name for name in payload_of(data_type) if schema[name].unit == AMOUNT]
-    return frame.with_columns(nw.when(is_summable).then(nw.col(name)).alias(name) for name in amounts)
+    return with_all(frame, (nw.when(is_summable).then(nw.col(name)).alias(name) for name in amounts))
 
 
 def series_of(frame: Rows, data_type: str) -> list[str]:
@@ -281,15 +281,14 @@ def gapfill(
         series_of(frame, "TRADE_AGG"),
         [name for name in table.names if name == AMOUNT_UNIT],
     )
-    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in units)
+    frame = with_all(frame, (nw.col(name).cast(nw.String()) for name in units))
     close = nw.col("close")
     rows = frame.select(*series_columns, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
         last_rows = OpenTable.of(last, [*series_columns, "close"], parameter="last").rows
         categories = [name for name in series_columns if table.schema[name] == nw.Categorical]
-        last_closes = last_rows.with_columns(
-            nw.col(name).cast(nw.Categorical()) for name in categories
-        ).select(
+        last_rows = with_all(last_rows, (nw.col(name).cast(nw.Categorical()) for name in categories))
+        last_closes = last_rows.select(
             *series_columns,
             nw.lit(begin - 1, nw.Int64()).alias("timestamp"),
             nw.when(close.is_finite()).then(close),
@@ -307,9 +306,9 @@ def gapfill(
         __begin=first,
         __first=nw.lit(0, nw.Int64()),
         __last=(final - first) // step,
-    ).with_columns(
-        nw.col(name).fill_null(strategy="backward").over(*series_columns, order_by=order) for name in units
     )
+    backward = (nw.col(name).fill_null(strategy="backward") for name in units)
+    rows = with_all(rows, (unit.over(*series_columns, order_by=order) for unit in backward))
     gaps = rows.filter(~nw.col("close").is_null(), nw.col("__last") >= 0, nw.col("__begin") > time)
     filled = spread(gaps, "__first", "__last", name="__number", digits=6).select(
         *series_columns,

@@ -15,6 +15,7 @@ from tidytape.errors import NoMatchWarning, QueryError, shown
 from tidytape.frames._dialects import dialect_of
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
+from tidytape.frames._rows import with_all
 from tidytape.frames._table import IDENTITY, OpenTable
 from tidytape.frames._times import length_of
 from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
@@ -213,8 +214,8 @@ def without_repeats(
         subset=[*series_columns, *members, "timestamp"], keep="any"
     )
     is_single = nw.col(IS_REPEATED) == 0
-    return rows.with_columns(
-        nw.when(is_single).then(nw.col(name)).otherwise(0.0).alias(name) for name in amounts
+    return with_all(
+        rows, (nw.when(is_single).then(nw.col(name)).otherwise(0.0).alias(name) for name in amounts)
     )
 
 

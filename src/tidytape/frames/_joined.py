@@ -18,6 +18,7 @@ from tidytape import catalogue
 from tidytape.frames import _exact as exact
 from tidytape.frames._dialects import Frame, in_sql
 from tidytape.frames._door import OHLC
+from tidytape.frames._rows import with_all
 
 _Frame = TypeVar("_Frame", bound=Frame)
 
@@ -40,9 +41,7 @@ IDLE: Final = "__idle"
 def with_times(candles: nw.LazyFrame[Any], columns: Iterable[str] = TRADED) -> nw.LazyFrame[Any]:
     """Add the times of the first and last trade that are among ``columns`` and the candles lack, as null."""
     absent = {*columns}.intersection(TRADED).difference(candles.collect_schema().names())
-    if not absent:
-        return candles
-    return candles.with_columns(nw.lit(None, nw.Int64).alias(name) for name in sorted(absent))
+    return with_all(candles, (nw.lit(None, nw.Int64).alias(name) for name in sorted(absent)))
 
 
 def with_fills(frame: Any, by: Sequence[str], *, cut: bool) -> Any:
@@ -423,7 +422,7 @@ def standing_sums(
     close, others = columns[-1], columns[:-1]
     offsets = {name: f"beside_{name}" for name in others}
     key, more = [*series_columns, "timestamp"], [STANDING, UNKNOWN, *counts]
-    reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
+    reports = with_all(reports, (nw.coalesce(name, close).alias(name) for name in others))
     is_addable = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
     next_time = nw.col("timestamp").shift(-1).over(*members, *series_columns, order_by="timestamp")
     reports = reports.with_columns(
@@ -432,8 +431,9 @@ def standing_sums(
         *(nw.when(is_addable).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns),
         __end=nw.min_horizontal(next_time, nw.col("timestamp") + (min(carry, _FOREVER) + 1)),
     )
-    reports = exact.in_parts(reports, *columns).with_columns(
-        part for name in others for part in exact.difference(name, close, offsets[name])
+    reports = with_all(
+        exact.in_parts(reports, *columns),
+        (part for name in others for part in exact.difference(name, close, offsets[name])),
     )
     # A close counts until the next report. Another column's offset from it counts only at the report's own time.
     standing, brief = [*exact.parts_of(close), *more], exact.parts_of(*offsets.values())
@@ -453,10 +453,9 @@ def standing_sums(
         ]
     )
     sums = changes.group_by(*key).agg(nw.col(*standing, *brief, "__asked").sum())
-    sums = (
-        sums.with_columns(nw.col(*standing).cum_sum().over(*series_columns, order_by="timestamp"))
-        .filter(nw.col("__asked") > 0)
-        .with_columns(part for name in others for part in exact.added(close, offsets[name], name))
+    sums = sums.with_columns(nw.col(*standing).cum_sum().over(*series_columns, order_by="timestamp")).filter(
+        nw.col("__asked") > 0
     )
+    sums = with_all(sums, (part for name in others for part in exact.added(close, offsets[name], name)))
     holds = (nw.col(STANDING) > 0) & (nw.col(UNKNOWN) == 0)
     return sums.select(*key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *more)

@@ -1,9 +1,9 @@
-"""First, last and next rows of a series, and rows repeated for each of several numbers, on every engine."""
+"""Columns that may be none, first, last and next rows of a series, and rows repeated for each of several numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import narwhals
 import narwhals.stable.v2 as nw
@@ -11,6 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidytape.frames._dialects import Frame, in_sql
+
+_Frame = TypeVar("_Frame", bound=Frame)
+
+
+def with_all(frame: _Frame, columns: Iterable[nw.Expr]) -> _Frame:
+    """Add columns, of which there may be none; Spark Connect refuses ``with_columns`` of none."""
+    columns = list(columns)
+    return cast("_Frame", frame.with_columns(columns)) if columns else frame
+
 
 # `first` and `last` of `narwhals.stable.v2` have no `order_by` yet; those of `narwhals` have, and take its expressions.
 # Sorting the frame before costs more, and a lazy engine need not keep the order.

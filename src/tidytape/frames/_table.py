@@ -24,6 +24,7 @@ from tidytape.errors import QueryError
 from tidytape.frames._dialects import Frame, dialect_of, in_sql
 from tidytape.frames._door import READABLE, Door, are_apart, as_list, require, wrapped
 from tidytape.frames._kinds import EVERYWHERE, KINDS, WORDS, Column, Kind
+from tidytape.frames._rows import with_all
 from tidytape.frames._times import Clock, clock_of, counted, dated
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ class OpenTable(Generic[IntoFrameT]):
                 readings += [] if reading is None else [reading]
                 words |= {name: None} if reading is not None and kind in WORDS else {}
         rows = counted(self.rows, clocks)
-        rows = rows.with_columns(*readings) if readings else rows
+        rows = with_all(rows, readings)
         table = replace(
             self, rows=rows, kinds={**self.kinds, **kinds}, clocks={**self.clocks, **clocks}, door=door
         )

@@ -12,6 +12,7 @@ from tidytape.analytics._arguments import number, one_of
 from tidytape.analytics._series import require_one_engine, warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
+from tidytape.frames._rows import with_all
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
 from tidytape.frames._units import require_unit
@@ -158,7 +159,7 @@ def oi_price_quadrant(
     warn_unless_met("oi_price_quadrant", table, other, keys, called=("open_interest", "candles"))
     key = [*keys, "timestamp"]
     # A key may be text in one frame and categorical in the other.
-    prices = other.rows.with_columns(nw.col(name).cast(table.schema[name]) for name in keys)
+    prices = with_all(other.rows, (nw.col(name).cast(table.schema[name]) for name in keys))
     has_lengths = "interval" in table.names and "interval" in other.names
     length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
     points = _points({"price": prices, "open_interest": table.rows}, columns, key, length=length)

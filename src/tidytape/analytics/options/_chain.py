@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tidytape.analytics._arguments import VolatilityUnit, column, one_of, volatility_kind
 from tidytape.analytics._series import EXPIRES
 from tidytape.analytics._smile import CALL, PUT, above_zero, is_above_zero, measured
+from tidytape.frames._rows import with_all
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import midnights, with_counted
 from tidytape.times import DAY, YEAR
@@ -141,8 +142,8 @@ class Chain(Generic[IntoFrameT]):
         """
         schema, option = quotes.collect_schema(), [*self.smile, "strike", "option_type"]
         prices = [name for name in _UNDERLYING if name in schema and schema[name].is_numeric()]
-        quotes = quotes.with_columns(
-            above_zero(nw.col(name).cast(nw.Float64)).alias(f"__{name}") for name in prices
+        quotes = with_all(
+            quotes, (above_zero(nw.col(name).cast(nw.Float64)).alias(f"__{name}") for name in prices)
         )
         ranges = [(name, option, 1.0) for name in names]
         ranges += [(f"__{name}", self.smile, _FARTHEST) for name in prices]
