@@ -232,7 +232,7 @@ def interval_words(interval: nw.Expr) -> nw.Expr:
     digits = text.str.replace_all("[^0-9]", "")
     word = nw.concat_str(nw.when(digits != "").then(digits).otherwise(nw.lit("1")), unit)
     is_read = text.str.contains("^[0-9]{0,6} ?[A-Za-z]+$") & ~text.str.ends_with("M")
-    words = nw.when(is_read & word.str.contains(_A_WEEK_AT_MOST)).then(word)
+    words: nw.Expr = nw.when(is_read & word.str.contains(_A_WEEK_AT_MOST)).then(word)
     for known in Interval:
         if known.seconds not in UNITS.values():  # FOUR_HOURS, which has its number in its name
             words = nw.when(text.str.to_uppercase() == known.value).then(nw.lit(known.alias)).otherwise(words)
