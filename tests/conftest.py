@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'tidytape[spark]'")
     if java() < 17:
         pytest.skip("Spark needs a Java runtime of 17 or newer")
+    with warnings.catch_warnings(), suppress(ImportError):  # `connect` says which package it lacks
+        # It warns of a pandas newer than itself, which these tests do not let it use. The classic session imports some
+        # modules of Connect too; without this filter they would stay half imported.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        import pyspark.sql.connect.session
     home = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
@@ -95,10 +101,8 @@ def connect(spark: Any) -> Iterator[Any]:
     """Return a session of Spark Connect, served by the Java of the classic session."""
     for part in ("grpc", "grpc_status", "google.rpc", "zstandard"):
         pytest.importorskip(part, reason="Spark Connect needs more packages: pip install 'pyspark[connect]'")
-    with warnings.catch_warnings():
-        # It warns of a pandas newer than itself, which these tests do not let it use.
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.connect.session import SparkSession
+
     service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     port = getattr(service, "MODULE$").localPort()
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
