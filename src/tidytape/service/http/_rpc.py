@@ -8,13 +8,14 @@ this module imports, so nothing imports it before gRPC is to be served.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -150,7 +151,7 @@ class Calls:
     accounts: Accounts
     metrics: Metrics
     key_header: str
-    open: Counter[str] = field(default_factory=Counter)
+    open: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def count(self, key: str, context: Any) -> None:
         """Count a call until it ends.

@@ -105,6 +105,7 @@ class Feed:
         live: Looks,
         looks: Looks,
         computing: Computing,
+        *,
         held: Mapping[str, int],
     ) -> None:
         self._engine, self._live, self._looks, self.computing = engine, live, looks, computing

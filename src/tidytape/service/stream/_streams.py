@@ -133,7 +133,7 @@ class Streams:
         if self._held.total() >= _MOST:
             raise RefusedError("UNAVAILABLE", "too many streams are open; try again", retry_after=_PAUSE)
         feed = self._feeds.setdefault(
-            digest, Feed(self._engine, base, self._live, self.looks, self._computing, self._held)
+            digest, Feed(self._engine, base, self._live, self.looks, self._computing, held=self._held)
         )
         reader = Reader(
             feed,
