@@ -99,8 +99,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     True
     """
     by_folded = {str(name).casefold(): name for name in known}  # the name of a pandas column may be no string
-    close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
-    close += [part for part in re.split(r"\W+", word.casefold()) if part in by_folded]  # the coin of BTC/USDT
+    word = word[:_LONGEST_WORD].casefold()
+    close = get_close_matches(word, by_folded, n=1, cutoff=0.6)
+    close += [part for part in re.split(r"\W+", word) if part in by_folded]  # the coin of BTC/USDT
     return by_folded[close[0]] if close else None
 
 
@@ -153,6 +154,7 @@ def worded(text: str, spell: Callable[[str], str] = str) -> str:
     return _MARKED.sub(lambda mark: spell(mark[1]), text)
 
 
+_LONGEST_WORD = 200  # letters; names are shorter, and it takes time to compare longer words
 _MARKED = re.compile(r"``(.*?)``", re.DOTALL)  # a caller may pass any name, even an empty one
 
 
@@ -273,7 +275,7 @@ def shown(value: object, limit: int = 120) -> str:
     >>> print(shown("a\nb"))
     'a\nb'
     """
-    return _cut(escaped(repr(value)), limit)
+    return _cut(escaped(repr(value)[: limit + 1]), limit)
 
 
 def escaped(text: str, *, keep: str = "") -> str:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,17 @@ import uvicorn
 from lakes import empty_lake
 from service.conftest import T0, Service
 from stream_readers import Driven, Held, account, registered, streams_of, trades
+from tidytape.errors import LakeError
 from tidytape.lake import Lake
 from tidytape.query import StreamQuery
+from tidytape.query._base import Query
 from tidytape.service import Key, Keys, Processes, create_app, hashed
 from tidytape.service.answer._estimate import Estimate
+from tidytape.service.answer._holdings import DescribedLake
 from tidytape.service.http import _connection as connection
 from tidytape.service.stream import _changes as changes
-from tidytape.service.work._bounds import Unsent
+from tidytape.service.stream import _feed as feed
+from tidytape.service.work._bounds import Looks, Unsent
 from tidytape.service.work._computing import Computing
 from tidytape.times import SECOND
 from tidytape.wire._stream import decode_batch
@@ -67,6 +72,135 @@ def test_a_key_over_its_bound_waits_and_no_other_key_does() -> None:
         return order
 
     assert asyncio.run(work())[-1] == "a3"
+
+
+# --- threads of a key -------------------------------------------------------------------------------------------------
+
+
+def test_a_look_up_of_a_caller_who_hung_up_counts_until_its_thread_ends(tmp_path: Path) -> None:
+    may_end, running = threading.Event(), []
+
+    def work() -> None:
+        running.append(1)
+        may_end.wait(30)
+
+    async def read() -> None:
+        looks = Looks(empty_lake(tmp_path / "lake"), ThreadPoolExecutor(8))
+        tasks = [asyncio.create_task(looks.run("a", work)) for _ in range(6)]
+        while len(running) < 2:
+            await asyncio.sleep(0.01)
+        for task in tasks[:3]:  # one of them waits
+            task.cancel()
+        await asyncio.sleep(0.1)
+        assert len(running) == 2
+        assert await looks.run("b", max, 1, 2) == 2
+        may_end.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert len(running) == 5  # two that began, and three whose callers wait
+
+    asyncio.run(read())
+
+
+@pytest.mark.slow
+def test_lists_of_one_key_do_not_hold_up_the_requests_of_another(
+    traded: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, began = threading.Event(), []
+
+    def rows(*args: object) -> Any:
+        began.append(1)
+        may_end.wait(60)
+        raise LakeError("gone")
+
+    monkeypatch.setattr(DescribedLake, "rows", rows)
+    with running(traded.path) as served:
+        callers = [served.open("/holdings/markets") for _ in range(20)]
+        soon(lambda: began)
+        other = {"X-Service-Key": "other-key"}
+        for path in ("/v1/points", "/v1/markets"):
+            where = target(path, period=60) if path == "/v1/points" else path
+            assert httpx.get(f"{served.url}{where}", headers=other, timeout=20).status_code == 200
+        assert len(began) == 2
+        may_end.set()
+        for caller in callers:
+            caller.close()
+
+
+@pytest.mark.parametrize("path", ["/v1/points", "/v1/stream", "/v1/symbols"])
+def test_parameters_are_not_read_in_the_event_loop(
+    service: Service, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    threads = set()
+    read = Query.from_params.__func__  # type: ignore[attr-defined]
+
+    def from_params(model: Any, params: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return read(model, params)
+
+    monkeypatch.setattr(Query, "from_params", classmethod(from_params))
+    assert service.get(path, params={"side": "UP"}).status_code in {400, 500}
+    assert [name for name in threads if not name.startswith("tidytape-lake")] == []
+    assert threads
+
+
+def test_readers_of_a_query_do_not_wait_for_other_look_ups_of_the_key_that_opens(
+    traded: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read() -> None:
+        streams, waited = streams_of(traded), []
+        run = Looks.run
+
+        async def watched(looks: Looks, key: str, *work: Any) -> Any:
+            if key == "e" and any(feed.still.locked() for feed in streams._feeds.values()):
+                waited.append(work)
+            return await run(looks, key, *work)
+
+        monkeypatch.setattr(Looks, "run", watched)
+        driven = await Driven(streams, query("TRADE_AGG")).open()
+        assert not waited
+        await driven.close()
+
+    asyncio.run(read())
+
+
+def test_keys_take_turns_at_what_is_live(traded: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end, began = threading.Event(), []
+
+    async def read() -> None:
+        streams = streams_of(traded)
+        many = [
+            await Driven(streams, query(PROFILE, block_size=str(size)), account(key="many")).open()
+            for size in range(1, 9)
+        ]
+        # Both read the first of these queries; it has the turns of whoever holds fewer streams.
+        both = await Driven(streams, query(PROFILE, block_size="1"), account(key="few")).open()
+        few = await Driven(streams, query("TRADE_AGG"), account(key="few")).open()
+        for driven in (*many, both, few):
+            await driven.caught_up()
+        compute = feed.next_part
+
+        def slowly(remainder: Any, *moments: Any) -> Any:
+            if remainder.query.type == ("VOLUME_PROFILE_AGG",) and remainder.query.block_size != 1:
+                began.append(1)
+                may_end.wait(30)
+            return compute(remainder, *moments)
+
+        monkeypatch.setattr(feed, "next_part", slowly)
+        add(traded, 360, 400)
+        looking = asyncio.create_task(streams.look())
+        try:
+            async with asyncio.timeout(20):
+                for driven in (both, few):
+                    while driven.held.batches < 2:
+                        await asyncio.sleep(0.02)
+                assert len(began) == 2
+        finally:
+            may_end.set()
+        await looking
+        for driven in (*many, both, few):
+            await driven.close()
+
+    asyncio.run(read())
 
 
 # --- streams in worker processes --------------------------------------------------------------------------------------

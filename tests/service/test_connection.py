@@ -63,6 +63,7 @@ def said(server: Callable[[], socket.socket], sent: bytes) -> bytes:
 
 def parsed(answer: bytes) -> tuple[int, dict[str, str], bytes, bytes]:
     """Status, headers and body of the first answer, and the rest."""
+    answer = answer.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
     head, _, rest = answer.partition(b"\r\n\r\n")
     first, *lines = head.decode("ascii").split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}

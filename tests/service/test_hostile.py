@@ -23,6 +23,7 @@ COUNT = 10_000
 KEYS = [b"enterprise-key", b"basic-key", b"advanced-key", b"expired-key"]
 ROUTES = {path.encode() for path in MODELS}
 NEED_A_TYPE = {f"/v1/{name}".encode() for name in LISTS_OF_A_TYPE}
+FACTS = {"parameter", "got", "expected", "hint"}  # of a wrong query
 
 
 @dataclass
@@ -114,7 +115,7 @@ def check(asked: Asked, answer: Answer, hidden: list[str]) -> None:
     if answer.status >= 400:
         assert answer.headers["content-type"] == "application/json"
         told = json.loads(answer.body)
-        assert {"error", "message"} <= set(told) <= {"error", "message", "retry_after"}
+        assert {"error", "message"} <= set(told) <= {"error", "message", "retry_after", *FACTS}
         assert ERROR_STATUS[told["error"]] == answer.status
         assert len(answer.body) < 3_000, "a long request is not sent back"
     if answer.status >= 500:

@@ -297,3 +297,37 @@ def test_who_hangs_up_pays_for_an_answer_that_has_begun(lake: Path, *, begins: b
                 break
             time.sleep(0.01)
         assert used == int(begins)
+
+
+def test_one_key_does_not_take_the_calls_of_all(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc, "_MOST_OF_KEY", 2)
+    keys = Keys(
+        [Key(name, hashed(f"{name}-key"), "enterprise", created=0) for name in ("enterprise", "other")]
+    )
+    computing = Stalled(begins=False)
+    app = create_app(
+        Lake(lake), keys, computing=computing, clock=lambda: T0 * 10**9, grpc_address="127.0.0.1:0"
+    )
+    with running(app) as served:
+        request = pb.PointRequest(**asked()).SerializeToString()
+        metadata = [("x-service-key", served.key)]
+        calls = [
+            served.channel.unary_unary(SERVICE + "GetPoints").future(request, metadata=metadata, timeout=60)
+            for _ in range(2)
+        ]
+        while len(computing.tasks) < 2:
+            time.sleep(0.01)
+        status, code, _ = error_of(served, "GetUsage", b"")
+        assert (status, code) == (grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE")
+        assert served.trailing["retry-after"] == "2"
+        served.call("GetUsage", metadata=[("x-service-key", "other-key")])
+        calls[0].cancel()
+        for _ in range(500):  # the refused call itself is not counted
+            try:
+                served.call("GetUsage")
+                break
+            except grpc.RpcError:
+                time.sleep(0.01)
+        else:
+            raise AssertionError("a call that ended still counts")
+        calls[1].cancel()

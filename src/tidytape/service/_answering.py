@@ -196,22 +196,23 @@ class Points:
             If the query is not valid, the tier does not include it, or its answer would take more than the service
             allows.
         """
-        query = PointsQuery.from_params(params)
-        facts.update(route="points", type=",".join(data_type.name for data_type in query.data_types))
-        require_tier(account, query, now=self._clock() // SECOND)
-        form, lake = form_of(query), self._engine.lake.now()
 
         def look_up() -> Prepared:
-            markets = self._engine.at(lake).markets(query)
-            statistics = Statistics(lake)
-            tag = etag(lake, query, form=form, now=self._clock() // SECOND)
-            estimate = estimated(query, markets, statistics)
-            estimate.require(query, self._computing.limits)
-            require_trades(query, markets, statistics)
+            # A query of thousands of symbols takes milliseconds to read, so it is not read in the event loop.
+            query = PointsQuery.from_params(params)
+            facts.update(route="points", type=",".join(data_type.name for data_type in query.data_types))
+            require_tier(account, query, now=self._clock() // SECOND)
+            form, lake = form_of(query), self._engine.lake.now()
+            with PointsQuery.named_as_on_wire():
+                markets = self._engine.at(lake).markets(query)
+                statistics = Statistics(lake)
+                tag = etag(lake, query, form=form, now=self._clock() // SECOND)
+                estimate = estimated(query, markets, statistics)
+                estimate.require(query, self._computing.limits)
+                require_trades(query, markets, statistics)
             return Prepared(query, account, form, tag, lake, markets, estimate)
 
-        with PointsQuery.named_as_on_wire():
-            return await self._looks.run(account.key.id, look_up)
+        return await self._looks.run(account.key.id, look_up)
 
     async def answer(
         self, prepared: Prepared, facts: dict[str, object], *, coding: str, wait: Waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -36,6 +36,11 @@ def get(path: str, endpoint: Callable[..., Any], *, head: bool = False) -> Route
     if not head and route.methods is not None:
         route.methods.discard("HEAD")  # Starlette adds it, and would compute an answer for its headers
     return route
+
+
+def params_of(request: Request) -> Iterator[tuple[str, str]]:
+    """Yield the parameters of a URL. It reads them when the first is asked for, which takes milliseconds if many."""
+    yield from request.query_params.multi_items()
 
 
 def error_response(

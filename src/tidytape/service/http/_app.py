@@ -102,10 +102,8 @@ def create_app(
         lake=lake, keys=keys, buckets=buckets, computing=computing, streams=streams, unsent=unsent
     )
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
-    answers, lists = (
-        Points(engine, looks, computing, unsent, clock=clock),
-        Lists(lake, threads, clock=clock),
-    )
+    answers = Points(engine, looks, computing, unsent, clock=clock)
+    lists = Lists(lake, looks, clock=clock)
     rpc = None if grpc_address is None else _rpc()
 
     @asynccontextmanager

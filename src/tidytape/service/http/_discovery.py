@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
@@ -18,10 +16,11 @@ from tidytape.errors import QueryError
 from tidytape.lake import LakeReader
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.service._accounts import Account, usage
-from tidytape.service._responses import get
+from tidytape.service._responses import GONE, get, params_of, while_connected
 from tidytape.service.answer._holdings import DescribedLake
 from tidytape.service.answer._inventory import Inventory, entries, spans
 from tidytape.service.answer._markets import MarketStatistics, markets_page
+from tidytape.service.work._bounds import Looks
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._holdings import encode_holdings
 
@@ -33,16 +32,16 @@ class Lists:
     ----------
     lake : LakeReader
         The lake that they describe.
-    threads : Executor
-        The threads that read the lake.
+    looks : Looks
+        Reads the lake for callers, in turns of their keys.
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
 
-    def __init__(self, lake: LakeReader, threads: Executor, *, clock: Callable[[], int]) -> None:
+    def __init__(self, lake: LakeReader, looks: Looks, *, clock: Callable[[], int]) -> None:
         inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
         described_lake = DescribedLake(lake)
-        self._threads = threads
+        self._looks = looks
         self._kinds: dict[str, tuple[type[MarketsQuery] | type[MetaQuery], Callable[[Any], bytes]]] = {
             "markets": (MarketsQuery, lambda query: markets_page(inventory, query, statistics)),
             "holdings": (MetaQuery, lambda query: orjson.dumps({"holdings": spans(inventory, query)})),
@@ -77,9 +76,13 @@ class Lists:
                 raise QueryError(parameter, got=value, expected="no parameter here")
             return orjson.dumps(usage(await account.look()))
         model, body_of = self._kinds[name]
-        query = model.from_params(params)
-        with model.named_as_on_wire():
-            return await asyncio.get_running_loop().run_in_executor(self._threads, body_of, query)
+
+        def look_up() -> bytes:
+            query = model.from_params(params)
+            with model.named_as_on_wire():
+                return body_of(query)
+
+        return await self._looks.run(account.key.id, look_up)
 
 
 def _list_body(inventory: Inventory, name: str, query: MetaQuery) -> bytes:
@@ -102,9 +105,11 @@ def discovery(lists: Lists) -> list[Route]:
         name = path.removeprefix("/v1").removeprefix("/")
 
         async def respond(request: Request) -> Response:
-            state, params = request.state, request.query_params.multi_items()
-            body = await lists.body(name, params, state.account, state.facts)
-            return Response(body, media_type=JSON_MIME)
+            state = request.state
+            body = await while_connected(
+                request, lists.body(name, params_of(request), state.account, state.facts)
+            )
+            return Response(status_code=GONE) if body is None else Response(body, media_type=JSON_MIME)
 
         return get(path, respond)
 

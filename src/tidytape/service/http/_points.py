@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
-from tidytape.service._responses import GONE, get, is_known, while_connected
+from tidytape.service._responses import GONE, get, is_known, params_of, while_connected
 from tidytape.service.work._computing import PART, Answer, qualities
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
@@ -33,18 +33,19 @@ def points(answers: Points) -> Route:
     async def answer_points(request: Request) -> Response:
         facts, accept = request.state.facts, request.headers.get("accept", "")
 
+        async def wait(work: Coroutine[Any, Any, R]) -> R | None:
+            return await while_connected(request, work)
+
         def form_of(query: PointsQuery) -> str:
             # ``*/*`` is answered in JSON.
             in_arrow = len(query.type) == 1 and qualities(accept).get(ARROW_MIME)
             return ARROW_MIME if in_arrow else JSON_MIME
 
-        params = request.query_params.multi_items()
-        prepared = await answers.prepare(params, request.state.account, facts, form_of)
+        prepared = await wait(answers.prepare(params_of(request), request.state.account, facts, form_of))
+        if prepared is None:
+            return Response(status_code=GONE)
         if is_known(prepared.tag, request.headers.get("if-none-match")):
             return Response(status_code=304, headers=_headers(prepared.tag))
-
-        async def wait(work: Coroutine[Any, Any, R]) -> R | None:
-            return await while_connected(request, work)
 
         coding = request.headers.get("accept-encoding", "")
         answer = await answers.answer(prepared, facts, coding=coding, wait=wait)

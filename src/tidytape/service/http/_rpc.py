@@ -8,9 +8,11 @@ this module imports, so nothing imports it before gRPC is to be served.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from google.protobuf.message import DecodeError, Message
 
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.service._accounts import Account, Accounts, rate_limit_headers
-from tidytape.service._answering import Points, RefusedError, refused
+from tidytape.service._answering import PAUSE, Points, RefusedError, refused
 from tidytape.service._buckets import UnreachableError
 from tidytape.service.http._discovery import Lists
 from tidytape.service.http._gate import LONGEST_TARGET
@@ -81,6 +83,7 @@ PATIENCE = 30.0
 _LONGEST_DETAILS = 2_000  # characters of a message; all metadata together are bounded by the client
 _GRACE = 30.0  # seconds that calls may take to their end when the service ends
 _MOST_CALLS = 1_000  # at once, of all callers
+_MOST_OF_KEY = 250  # the same of one key, without streams: its tier says how many of these it may hold
 _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.so_reuseport", 0),  # two services on one port would share its calls
     ("grpc.max_receive_message_length", LONGEST_TARGET),
@@ -138,6 +141,8 @@ class Calls:
     metrics : Metrics
     key_header : str
         Name of the metadata that carry the key, in any case.
+    open : Counter
+        How many calls that are no streams each key has open.
     """
 
     points: Points
@@ -146,6 +151,21 @@ class Calls:
     accounts: Accounts
     metrics: Metrics
     key_header: str
+    open: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    def count(self, key: str, context: Any) -> None:
+        """Count a call until it ends.
+
+        Raises
+        ------
+        RefusedError
+            If its key has so many that few would be left to others: beyond the bound of all, gRPC refuses any caller.
+        """
+        if self.open[key] >= _MOST_OF_KEY:
+            message = f"the key has {_MOST_OF_KEY} open calls; try again once some of them are answered"
+            raise RefusedError("UNAVAILABLE", message, retry_after=PAUSE)
+        self.open[key] += 1
+        context.add_done_callback(lambda _: self.open.subtract([key]))
 
     async def get_points(
         self, method: Any, request: Message, account: Account, facts: dict[str, object], context: Any
@@ -241,6 +261,8 @@ class _Call:
         try:
             try:
                 account = self.calls.account(context, facts)
+                if not self.method.server_streaming:
+                    self.calls.count(account.key.id, context)
                 answer = await self.respond(self.method, _read(self.method, body), account, facts, context)
             except grpc.aio.AbortError:
                 raise

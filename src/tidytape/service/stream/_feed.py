@@ -7,7 +7,6 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -70,19 +69,21 @@ class Feed:
         Answers from the newest version of the lake.
     query : PointsQuery
         What is asked, of any window.
-    live : Executor
-        The threads that compute and write what is live and small.
+    live : Looks
+        Computes and writes what is live and small.
     looks : Looks
         Reads the lake's logs for readers.
     computing : Computing
         Computes what is live and not small.
+    held : mapping of str to int
+        How many streams each key holds.
 
     Attributes
     ----------
     starts : dict
         The start of the window of each reader; it is computed from the earliest on. [s since the epoch]
     keys : dict
-        The id of the key of each reader; the first one's is that of tasks of the feed.
+        The id of the key of each reader. That of them which holds the fewest streams has the turns of the feed.
     still : asyncio.Lock
         Whoever holds it keeps the feed from moving on; the feed itself holds it while it computes.
     moment : Moment
@@ -98,9 +99,17 @@ class Feed:
     """
 
     def __init__(
-        self, engine: Engine, query: PointsQuery, live: Executor, looks: Looks, computing: Computing
+        self,
+        engine: Engine,
+        query: PointsQuery,
+        live: Looks,
+        looks: Looks,
+        computing: Computing,
+        *,
+        held: Mapping[str, int],
     ) -> None:
         self._engine, self._live, self._looks, self.computing = engine, live, looks, computing
+        self._held = held
         self.query = query
         self.tables = tables_read(query)
         self.starts: dict[object, int] = {}
@@ -119,7 +128,11 @@ class Feed:
         """Run a function in a thread: a look-up for a key, or a small live step."""
         if key is not None:
             return await self._looks.run(key, work, *args)
-        return await asyncio.get_running_loop().run_in_executor(self._live, work, *args)
+        return await self._live.run(self._key, work, *args)
+
+    @property
+    def _key(self) -> str:
+        return min(self.keys.values(), key=self._held.__getitem__, default="")
 
     # --- the lake -------------------------------------------------------------------------------------------------
 
@@ -183,7 +196,7 @@ class Feed:
             FRAMES,
             None,
             (since, now),
-            key=next(iter(self.keys.values()), ""),
+            key=self._key,
             heavy=estimate.is_heavy,
         )
         answer = await self.computing.run(task)

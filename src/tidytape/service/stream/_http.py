@@ -12,7 +12,14 @@ from starlette.types import Receive, Scope, Send
 
 from tidytape.query import StreamQuery
 from tidytape.service._accounts import Account
-from tidytape.service._responses import GONE, HALF_CLOSED, get, gone_caller, while_connected
+from tidytape.service._responses import (
+    GONE,
+    HALF_CLOSED,
+    get,
+    gone_caller,
+    params_of,
+    while_connected,
+)
 from tidytape.service.stream._part import ARROW, LINES
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._sending import deliveries, opened_reader
@@ -36,7 +43,7 @@ def stream(streams: Streams) -> Route:
         def form_of(query: StreamQuery) -> str:
             return ARROW if len(query.type) == 1 and accepted.get(ARROW_MIME) else LINES
 
-        opening = opened_reader(streams, request.query_params.multi_items(), account, facts, form_of)
+        opening = opened_reader(streams, params_of(request), account, facts, form_of)
         reader = await while_connected(request, opening)
         if reader is None:
             return Response(status_code=GONE)

@@ -40,7 +40,7 @@ async def opened_reader(
     QueryError, RefusedError, LakeError
         As of `Streams.open`.
     """
-    query = StreamQuery.from_params(params)
+    query = await streams.looks.run(account.key.id, StreamQuery.from_params, params)
     facts.update(route="stream", type=",".join(query.type))
     with StreamQuery.named_as_on_wire():
         return await streams.open(query, account, facts, form=form_of(query))

@@ -31,7 +31,7 @@ from tidytape.service.work._computing import Computing, OverloadedError
 from tidytape.times import SECOND
 
 _log = logging.getLogger("tidytape.service")
-_THREADS = 2
+_THREADS = 4
 _MOST = 2_000  # streams at once
 _PAUSE = 60  # seconds
 _LOCAL, _REMOTE = 0.2, 1.0  # seconds between two looks at the lake
@@ -61,6 +61,8 @@ class Streams:
 
     Attributes
     ----------
+    looks : Looks
+        As given.
     readers : set of Reader
         The open streams.
     is_closing : bool
@@ -83,8 +85,9 @@ class Streams:
     ) -> None:
         self._engine, self._tokens, self._clock, self._allowed = engine, tokens, clock, allowed
         self._every = every or (_REMOTE if "://" in engine.lake.path else _LOCAL)
-        self._live = ThreadPoolExecutor(_THREADS, "tidytape-live")
-        self._looks, self._computing, self._unsent = looks, computing, unsent
+        # Steps of a key that has two wait, so keys take turns: many streams of one delay another by two steps.
+        self._live = Looks(engine.lake, ThreadPoolExecutor(_THREADS, "tidytape-live"))
+        self.looks, self._computing, self._unsent = looks, computing, unsent
         self._feeds: dict[str, Feed] = {}
         self._held: Counter[str] = Counter()
         self._looking: asyncio.Task[None] | None = None
@@ -118,7 +121,7 @@ class Streams:
         LakeError
             If the lake cannot be read.
         """
-        base = query.window(0, 1)[0]
+        base, digest = await self.looks.run(account.key.id, _of_any_window, query)
         start = self._clock() // SECOND if query.start is None else query.start
         self._require_tier(account, base, start)
         if self._held[account.key.id] >= account.tier.streams:
@@ -129,9 +132,8 @@ class Streams:
             )
         if self._held.total() >= _MOST:
             raise RefusedError("UNAVAILABLE", "too many streams are open; try again", retry_after=_PAUSE)
-        digest = _digest(base)
         feed = self._feeds.setdefault(
-            digest, Feed(self._engine, base, self._live, self._looks, self._computing)
+            digest, Feed(self._engine, base, self._live, self.looks, self._computing, held=self._held)
         )
         reader = Reader(
             feed,
@@ -145,16 +147,18 @@ class Streams:
         # From here on the feed is kept, and computes as far back as this reader needs.
         feed.starts[reader], feed.keys[reader] = start, account.key.id
         self._held[account.key.id] += 1
+        # All readers of the query wait for look-ups under `still`, so these do not wait for the others of the key.
+        opening = f"{account.key.id} opens"
         try:
             run = partial(feed.run, key=account.key.id)
             lake = await run(self._lake_id)
             async with feed.still:
-                moment = feed.moment or await feed.moved(await run(self._now), key=account.key.id)
-                reader.position = await self._position(query, feed, lake, digest, account.key.id)
+                moment = feed.moment or await feed.moved(await feed.run(self._now, key=opening), key=opening)
+                reader.position = await self._position(query, feed, lake, digest, opening)
                 self._require_tier(account, base, reader.position.start)
                 # Refuses names that the lake does not hold, and quotes whose price it does not know.
                 begin = {"start": reader.position.start, "end": reader.position.start + 1}
-                await run(moment.engine.markets, base.model_copy(update=begin))
+                await feed.run(moment.engine.markets, base.model_copy(update=begin), key=opening)
                 feed.starts[reader] = reader.position.start
                 feed.over = reader.position.after(0, feed.over, is_last=True).over
             reader.write_token = partial(self._tokens.write, lake=lake, query=digest)
@@ -298,7 +302,7 @@ class Streams:
     async def _begin_steps(self) -> list[asyncio.Task[None]]:
         """Look at the lake, and begin to compute what changed for each feed that computes nothing now."""
         try:
-            lake = await asyncio.get_running_loop().run_in_executor(self._live, self._now)
+            lake = await self._live.run("", self._now)
         except LakeError as error:  # the lake cannot be read now; it may come back
             _log.error("streams cannot look at the lake: %s", error.message)
             return []
@@ -335,7 +339,8 @@ def _is_at_least(versions: Mapping[str, int], other: Mapping[str, int]) -> bool:
     return all(versions.get(name, -1) >= version for name, version in other.items())
 
 
-def _digest(query: PointsQuery) -> str:
-    """Return a digest that identifies a query, whatever its window."""
-    params = [(name, text) for name, text in query.to_params() if name not in {"from", "period"}]
-    return hashlib.sha256(json.dumps(sorted(params)).encode()).hexdigest()
+def _of_any_window(query: StreamQuery) -> tuple[PointsQuery, str]:
+    """Return a query of the same points, and a digest that identifies it, whatever its window."""
+    base = query.window(0, 1)[0]
+    params = [(name, text) for name, text in base.to_params() if name not in {"from", "period"}]
+    return base, hashlib.sha256(json.dumps(sorted(params)).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a key may take of the service at a time: threads that read logs, and bytes that wait to be sent."""
+"""What a key may take of the service at a time: threads, and bytes that wait to be sent."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from tidytape.lake import LakeReader
 
 R = TypeVar("R")
-_LOOKS_OF_KEY = 2
+_OF_KEY = 2  # threads
 
 
 class Looks:
-    """Runs look-ups in threads, two of a key at a time, so that a key with many of them keeps only itself waiting.
+    """Runs work in threads, two of a key at a time, so that a key with much work keeps only itself waiting.
 
     Parameters
     ----------
     lake : LakeReader
-        The lake that the look-ups read.
+        The lake that the work reads.
     threads : Executor
 
     Examples
@@ -51,8 +52,15 @@ class Looks:
             with self._lake._reading():
                 return work(*args)
 
-        async with self._gates.setdefault(key, asyncio.Semaphore(_LOOKS_OF_KEY)):
-            return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+        def release(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(gate.release)
+
+        loop, gate = asyncio.get_running_loop(), self._gates.setdefault(key, asyncio.Semaphore(_OF_KEY))
+        await gate.acquire()
+        looking = self._threads.submit(look)
+        looking.add_done_callback(release)  # not when the caller hangs up, for nothing stops the thread
+        return await asyncio.wrap_future(looking)
 
 
 class Unsent:
