@@ -35,6 +35,8 @@ from __future__ import annotations
 
 import html
 import re
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
@@ -103,6 +105,14 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     close = get_close_matches(word, by_folded, n=1, cutoff=0.6)
     close += [part for part in re.split(r"\W+", word) if part in by_folded]  # the coin of BTC/USDT
     return by_folded[close[0]] if close else None
+
+
+def warn(warning: Warning) -> None:
+    """Warn at the caller's line: the nearest one outside of tidytape."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tidytape."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

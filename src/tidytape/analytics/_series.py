@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final, cast
@@ -11,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.errors import NoMatchWarning, QueryError, shown
+from tidytape.errors import NoMatchWarning, QueryError, shown, warn
 from tidytape.frames._dialects import dialect_of
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
@@ -294,7 +293,7 @@ def warn_unless_met(
         both = (name for name in _SUGGESTED if name in first.names and name in second.names)
         hint = next((name for name in both if name not in unshared and meet([name])), None)
         message += f"; {hint} is the same in both: pass {parameter}={hint!r}" if hint else ""
-    warnings.warn(NoMatchWarning(message, keys=keys), stacklevel=3)
+    warn(NoMatchWarning(message, keys=keys))
 
 
 def _example(values: nw.DataFrame[Any]) -> str:

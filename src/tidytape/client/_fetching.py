@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -46,6 +45,7 @@ from tidytape.errors import (
     TidytapeError,
     TierError,
     counted,
+    warn,
 )
 from tidytape.query import PointsQuery, hinted_window
 from tidytape.times import Span, union, without
@@ -148,9 +148,7 @@ class _Fetch:
                 raise error
             self.missing += missing_spans
             self._failures.append(error)
-            warnings.warn(
-                f"{error}, which was not final; the frame has the rest", RuntimeWarning, stacklevel=2
-            )
+            warn(RuntimeWarning(f"{error}, which was not final; the frame has the rest"))
             return []
         if missing_spans:
             missing_spans = yield from self._lock_cache(self._cache, locks)
@@ -390,7 +388,7 @@ def _try_to_write(write: Callable[[], R]) -> R | None:
 
 
 def _warn(error: Exception) -> None:
-    warnings.warn(f"the cache cannot be written: {error}", RuntimeWarning, stacklevel=3)
+    warn(RuntimeWarning(f"the cache cannot be written: {error}"))
 
 
 def _shorter_period(query: PointsQuery, error: QueryError) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +13,7 @@ from tidytape.catalogue import NoteCode
 from tidytape.client._display import spans
 from tidytape.client._steps import printable
 from tidytape.client._window import Window
-from tidytape.errors import EmptyAnswerWarning
+from tidytape.errors import EmptyAnswerWarning, warn
 from tidytape.query._values import written_time
 from tidytape.times import SECOND
 from tidytape.wire._notes import Note
@@ -292,9 +290,4 @@ def warn_of_empty(reasons: Sequence[Reason]) -> None:
     warned_reasons = [reason for reason in reasons if reason.code.warns]
     if not warned_reasons:
         return
-    stacklevel, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tidytape."):
-        stacklevel, frame = stacklevel + 1, frame.f_back
-    warnings.warn(
-        EmptyAnswerWarning(in_words(warned_reasons), reasons=tuple(warned_reasons)), stacklevel=stacklevel
-    )
+    warn(EmptyAnswerWarning(in_words(warned_reasons), reasons=tuple(warned_reasons)))

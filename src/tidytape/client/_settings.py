@@ -7,7 +7,6 @@ import os
 import re
 import ssl
 import urllib.request
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from tidytape.errors import (
     QueryError,
     TransportError,
     UnencryptedKeyWarning,
+    warn,
 )
 from tidytape.wire._decode import Absent
 
@@ -311,11 +311,10 @@ def warn_unencrypted(address: str) -> None:
     """Warn if the client would send the key to another machine over plain http."""
     url = httpx.URL(address)
     if url.scheme == "http" and not is_loopback(address):
-        warnings.warn(
-            f"the key is sent to {url.host} over plain http, and everyone on the way can read it; use https",
-            UnencryptedKeyWarning,
-            stacklevel=5,  # the line that makes the client
+        text = (
+            f"the key is sent to {url.host} over plain http, and everyone on the way can read it; use https"
         )
+        warn(UnencryptedKeyWarning(text))
 
 
 @contextmanager

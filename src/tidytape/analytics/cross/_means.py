@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,7 +22,7 @@ from tidytape.analytics._series import (
     without_repeats,
 )
 from tidytape.catalogue import AmountUnit
-from tidytape.errors import NoMatchWarning, QueryError, nearest, shown
+from tidytape.errors import NoMatchWarning, QueryError, nearest, shown, warn
 from tidytape.frames import _exact as exact
 from tidytape.frames._door import MARKET, require
 from tidytape.frames._joined import COVERAGE, as_of, joined, standing_sums, weighted
@@ -504,7 +503,7 @@ def _warn_unless_picked(table: OpenTable[Any], picked: nw.Expr, reference: Mappi
         )
         close = None if text in present_names else nearest(text, present_names)
         message += f"; did you mean {close!r}?" if close else ""
-    warnings.warn(NoMatchWarning(message, keys=reference), stacklevel=3)
+    warn(NoMatchWarning(message, keys=reference))
 
 
 _ENDS = ("lowest", "highest")

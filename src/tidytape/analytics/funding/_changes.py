@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
@@ -11,7 +10,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import IS_REPEATED, Duration, finite, length, repeated
-from tidytape.errors import SettlementWarning
+from tidytape.errors import SettlementWarning, warn
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
 from tidytape.frames._table import OpenTable
@@ -62,14 +61,13 @@ def warn_if_settled_between(
     series_name = ", ".join(f"{name}={values[name]!r}" for name in shown_columns)
     own_rows = rows_of_market.select("timestamp", "__rate").sort("timestamp").collect()
     changes = _changes(own_rows["timestamp"].to_list(), own_rows["__rate"].to_list(), changed.row(0)[-1])
-    warnings.warn(
+    warn(
         SettlementWarning(
             "settled_every",
             got=settled_every,
             expected="the time between settlements, in which the rate stays the same",
             hint=(f"{rate} of {series_name} " if series_name else f"{rate} ") + changes,
-        ),
-        stacklevel=3,
+        )
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import IS_REPEATED, Duration, across, finite, without_repeats
 from tidytape.analytics.funding._rates import OWN, own_interval
-from tidytape.errors import NoMatchWarning, QueryError
+from tidytape.errors import NoMatchWarning, QueryError, warn
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import first
@@ -229,7 +228,7 @@ def _warn_of_unknown_names(table: OpenTable[Any], costs: Mapping[str, float]) ->
             f"costs: no market is of {', '.join(unused)}, and there is no cost for {', '.join(uncosted)}, whose "
             "markets are in no pair; is a name misspelt?"
         )
-        warnings.warn(NoMatchWarning(message, keys=["exchange"]), stacklevel=3)
+        warn(NoMatchWarning(message, keys=["exchange"]))
 
 
 def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:

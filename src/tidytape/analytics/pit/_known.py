@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -22,7 +21,7 @@ from tidytape.analytics._series import (
     row_columns,
     warn_unless_met,
 )
-from tidytape.errors import NoMatchWarning, QueryError
+from tidytape.errors import NoMatchWarning, QueryError, warn
 from tidytape.frames._door import require
 from tidytape.frames._joined import as_of as with_last
 from tidytape.frames._joined import joined, matched
@@ -402,7 +401,7 @@ def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: l
     message = (
         f"asof_join: every fact is there more than once with the same keys and times, so none is taken{hint}"
     )
-    warnings.warn(NoMatchWarning(message, keys=by), stacklevel=3)
+    warn(NoMatchWarning(message, keys=by))
 
 
 def _by(
