@@ -74,7 +74,7 @@ def options(draw: st.DrawFn, name: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "side": draw(maybe(st.sampled_from(["BUY", "SELL"]))),
         "sort_direction": draw(st.sampled_from(["asc", "desc"])),
-        "funding_interval": draw(maybe(st.integers(1, 2**63 - 1))),
+        "funding_interval": draw(maybe(st.integers(1_000, 2**63 - 1))),
         "max_depth": draw(maybe(st.integers(1, 2**63 - 1))),
         "event": draw(st.just(()) | names),
     }
