@@ -604,6 +604,7 @@ _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
 
 def _renaming(missing: Iterable[str], available: Iterable[str]) -> str | None:
     """Return the hint to rename columns that a frame has under names of other libraries, or None."""
+    missing = [name for name in missing if isinstance(name, str)]  # an argument may have named anything
     lowered = {str(name): str(name).lower() for name in available}
     names = {name: _OTHER_NAMES.get(lower, lower) for name, lower in lowered.items()}
     renaming = {name: ours for name, ours in names.items() if ours in missing}
