@@ -44,9 +44,21 @@ def test_in_a_file_the_one_received_last_holds(lake):
 def test_of_those_received_at_once_the_later_line_holds(lake):
     append(lake, ticks((2, 11.0, 200), (2, 12.0, 200)), ticks((2, 13.0, 200), (2, 9.0, None)))
     assert stored(lake) == [(2, 13.0)]  # a time of receipt beats none
-    rates = pl.DataFrame({"quote_coin": "EUR", "timestamp": [1, 1], "usd": [1.1, 1.2]})
-    report = lake.writer().append("quote_rates", rates, source="a")  # a table without times of receipt
-    assert (lake.scan("quote_rates").collect()["usd"].to_list(), report.superseded) == ([1.2], 1)
+
+
+def test_without_times_of_receipt_states_of_one_time_must_agree(lake):
+    rates = pl.DataFrame({"quote_coin": "EUR", "timestamp": [1, 2, 2, 3], "usd": [1.0, 1.1, 1.2, 1.3]})
+    with pytest.raises(
+        IngestError, match=r"1 of 4 rows have the .*timestamp of another row.*which came last"
+    ):
+        lake.writer().append("quote_rates", rates, source="a")  # a table without times of receipt
+    assert stored(lake) == []
+    report = lake.writer().append("quote_rates", rates.filter(pl.col("usd") != 1.2), source="a")
+    assert report.rows_new == 3
+    with pytest.raises(IngestError, match="2 of 3 rows"):
+        append(lake, ticks((1, 10.0, None), (1, 11.0, None), (1, 12.0, None)))
+    append(lake, ticks((1, 10.0, None), (1, 10.0, None)))
+    assert stored(lake) == [(1, 10.0)]
 
 
 def test_markets_do_not_supersede_each_other(lake):
@@ -119,7 +131,14 @@ feeds = st.lists(
 def test_the_parts_of_a_file_do_not_matter(tmp_path_factory, feed, size):
     lake = empty_lake(tmp_path_factory.mktemp("lake"))
     rows = ticks(*feed)
-    report = append(lake, *(rows[at : at + size] for at in range(0, rows.height, size)))
+    parts = [rows[at : at + size] for at in range(0, rows.height, size)]
+    of_none = {time: {n for t, n, _ in feed if t == time} for time, *_ in feed}
+    received_times = {time for time, _, received in feed if received is not None}
+    if any(len(amounts) > 1 for time, amounts in of_none.items() if time not in received_times):
+        with pytest.raises(IngestError, match="which came last"):
+            append(lake, *parts)
+        return
+    report = append(lake, *parts)
     want: dict[int, tuple[int, float]] = {}
     for time, amount, received in feed:  # a plain loop: later lines win unless they were received earlier
         if time not in want or (received or 0) >= want[time][0]:

@@ -21,6 +21,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Final
 
 import polars as pl
 
@@ -89,6 +90,14 @@ _BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], CountedUnit], ...]] = Ma
 )
 """Exchanges whose markets differ: the first pattern that a symbol fits decides; if none fits, the unit is unknown."""
 
+_KNOWN: Final = {name.replace("_", ""): name for name in (*_IN_COIN, *_IN_CONTRACTS, *_BY_EXCHANGE)}
+"""The exchanges above, by their names without underscores."""
+
+_DERIVATIVES: Final = re.compile(
+    r"FUTURE|PERP|SWAP|INVERSE|LINEAR|COINM|COIN_M|USDM|USD_M|DELIVERY|DERIVATIVE|_DM$"
+)
+"""Words in the name of an exchange that say that its markets are perpetuals or futures."""
+
 _BY_TABLE: Mapping[tuple[str, str], CountedUnit | None] = MappingProxyType(
     {
         ("FTX", RECORDED_CANDLES.name): _QUOTE,
@@ -146,13 +155,18 @@ def of_coins(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
     return _COIN
 
 
-def of_mapped(table: str, exchange: str, raw_symbol: str) -> CountedUnit | None:
+def of_mapped(table: str, exchange: str, raw_symbol: str, category: str | None = None) -> CountedUnit | None:
     """Return the unit of the amounts in a file with a column map.
 
     The map assigns a column of the file to the table's column, so its amounts count coins. Exceptions are symbols and
-    exchanges whose amounts are known to count something else, and futures in USD, whose unit is unknown.
+    exchanges whose amounts are known to count something else, and futures in USD, whose unit is unknown. So is that of
+    a market which the caller says is a perpetual or a future, unless symbol or exchange shows it.
     """
-    return documented(exchange, raw_symbol, table, otherwise=of_future(raw_symbol))
+    otherwise = None if category in _OF_CONTRACTS else of_future(raw_symbol)
+    return documented(exchange, raw_symbol, table, otherwise=otherwise)
+
+
+_OF_CONTRACTS: Final = (Category.PERPETUAL.value, Category.FUTURE.value)
 
 
 def of_future(raw_symbol: str) -> CountedUnit | None:
@@ -164,7 +178,7 @@ def of_future(raw_symbol: str) -> CountedUnit | None:
     (True, <CountedUnit.COIN: 'coin'>)
     """
     pair = guessed(raw_symbol)
-    is_future = told_class(raw_symbol) in {Category.PERPETUAL.value, Category.FUTURE.value}
+    is_future = told_class(raw_symbol) in _OF_CONTRACTS
     return None if is_future and (pair is None or pair.quote_coin == "USD") else _COIN
 
 
@@ -193,6 +207,12 @@ def documented(
     unit_of_symbol = of_symbol(raw_symbol)
     if unit_of_symbol is not None:
         return unit_of_symbol
+    exchange_name = _KNOWN.get(exchange_name.replace("_", ""), exchange_name)
+    if exchange_name not in _KNOWN.values() and _DERIVATIVES.search(exchange_name):
+        # BYBIT_INVERSE is a part of Bybit. A part of an exchange in coins may count something else, so it is not known.
+        otherwise = None
+        named = [known for known in (*_IN_CONTRACTS, *_BY_EXCHANGE) if exchange_name.startswith(known)]
+        exchange_name = max(named, key=len, default=exchange_name)
     if (exchange_name, table) in _BY_TABLE:
         return _BY_TABLE[exchange_name, table]
     if exchange_name in _IN_COIN:

@@ -3,8 +3,9 @@
 A row that contradicts another of the same key is an error, never a choice.
 
 An event happens once, so two rows of one id must agree, wherever they come from. An exchange may report a state several
-times under one timestamp, in a burst of updates. Of the reports in one file the one that was received last counts, or
-without a time of receipt the one on the last line; the others are counted as superseded.
+times under one timestamp, in a burst of updates. Of the reports in one file the one that was received last counts;
+the others are counted as superseded. Without a time of receipt nothing says which came last, so differing reports of
+one time are refused.
 
 Two files must agree on a state, because nothing else shows a wrong unit or symbol. Two recorders of one feed agree:
 both saw the burst from its begin to its end. Only at the begin or the end of a recording may a part of a burst be
@@ -126,7 +127,11 @@ def _repeats(batch: Batch) -> dict[int, pl.Series]:
     counting_rows = rows.unique(
         table.key, keep="last" if table.tells_states else "first", maintain_order=True
     )
-    if not table.tells_states:
+    if table.tells_states:
+        received = pl.col("received") if received_columns else pl.lit(None)
+        unordered_rows = _differing(rows, counting_rows.filter(received.is_null()), table)
+        _refuse_unordered(unordered_rows, sum(part.rows for part in batch), table)
+    else:
         _refuse(_differing(rows, counting_rows, table), table)
     repeated_rows = rows.join(counting_rows, on=[_PART, _ROW], how="anti")
     return {
@@ -221,6 +226,14 @@ def _refuse(contradictions: pl.DataFrame, table: Table) -> None:
     """Raise IngestError if `_differing` returned a row."""
     if contradictions.is_empty():
         return
+    example = _contradiction(contradictions, table)
+    raise IngestError(
+        f"{table.name}: the same row with different content, {contradictions.height} in all: {example}"
+    )
+
+
+def _contradiction(contradictions: pl.DataFrame, table: Table) -> str:
+    """Return the first of the rows of `_differing` in words."""
     row = contradictions.sort(table.key).row(0, named=True)  # sorted, because a join keeps no order
     key = ", ".join(f"{name} {row[name]!r}" for name in table.key)
     differences = ", ".join(
@@ -228,8 +241,18 @@ def _refuse(contradictions: pl.DataFrame, table: Table) -> None:
         for name in table.same
         if row[name] != row[f"{name}_there"]
     )
+    return f"{key} has {differences}"
+
+
+def _refuse_unordered(unordered_rows: pl.DataFrame, rows: int, table: Table) -> None:
+    """Raise IngestError if states of one time differ and nothing says which of them came last."""
+    if unordered_rows.is_empty():
+        return
+    key = " and ".join(name for name in table.key if name not in _MARKET)
     raise IngestError(
-        f"{table.name}: the same row with different content, {contradictions.height} in all: {key} has {differences}"
+        f"{table.name}: {unordered_rows.height:,} of {rows:,} rows have the {key} of another row and other values, and "
+        "no time of receipt says which came last; is the time in two columns, or is a column that tells rows apart "
+        f"left out? E.g. {_contradiction(unordered_rows, table)}"
     )
 
 

@@ -446,3 +446,25 @@ def test_another_name_for_the_exchange_of_a_file_does_not_make_its_amounts_coins
     file.write_text(file.read_text().replace(name, "elsewhere"))
     with pytest.raises(QueryError, match="amounts of"):
         ingest_as(file, empty_lake(tmp_path / "lake"), layout, market=Market(exchange=name.upper()))
+
+
+@pytest.mark.parametrize(
+    ("exchange", "symbol", "unit", "of_perpetual"),
+    [
+        ("BYBIT_INVERSE", "BTCUSD", "quote", "quote"),
+        ("BYBIT_PERP", "BTCUSDT", "coin", "coin"),
+        ("BITMEX_PERP", "XBTUSD", "contracts", "contracts"),
+        ("GATEIO_FUTURES", "BTC_USDT", "contracts", "contracts"),
+        ("MEXC_FUTURES", "BTC_USDT", None, None),
+        ("HTX_FUTURES", "BTC-USDT", None, None),
+        ("OKEX_PERP", "BTCUSDT", None, None),
+        ("BINANCE", "BTCUSDT", "coin", "coin"),
+        ("binance-futures", "BTCUSDT", "coin", "coin"),
+        ("X", "BTCUSDT", "coin", None),
+    ],
+)
+def test_a_part_of_an_exchange_counts_as_it_does_and_a_perpetual_that_is_not_known_must_say(
+    exchange, symbol, unit, of_perpetual
+):
+    assert of_mapped("trades", exchange, symbol) == unit
+    assert of_mapped("trades", exchange, symbol, "PERPETUAL") == of_perpetual

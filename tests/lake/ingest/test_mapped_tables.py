@@ -108,6 +108,22 @@ def test_what_is_no_candle(save, lake, layout, change, reason):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("days", "is_taken"), [((0, 1, 2, 5), False), ((0, 24), True), ((0, 1, 3, 6), True)])
+def test_candles_that_all_start_several_lengths_apart_are_of_another_length(
+    save, lake, layout, days, is_taken
+):
+    """A few candles may be missing between two, but not the same number between most."""
+    rows = [CANDLE | {"timestamp": (T // 86_400 + day) * 86_400} for day in days]
+    arguments = (save(layout, rows), lake, layout, "candles")
+    if is_taken:
+        put(*arguments, raw_symbol="BTCUSDT", interval="1h")
+        return
+    with pytest.raises(IngestError, match=r"BTCUSDT start 1d apart, .* 1h: is interval 1d"):
+        put(*arguments, raw_symbol="BTCUSDT", interval="1h")
+    assert lake.scan("candles").collect().is_empty()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_candles_of_no_told_length_are_refused(save, lake, layout):
     with pytest.raises(QueryError, match="interval: left out, expected how long the candles are"):
         put(save(layout, [CANDLE]), lake, layout, "candles", raw_symbol="BTCUSDT")

@@ -16,11 +16,11 @@ from types import MappingProxyType
 import polars as pl
 
 from tidytape.catalogue import Interval
-from tidytape.errors import QueryError, did_you_mean
+from tidytape.errors import IngestError, QueryError, did_you_mean
 from tidytape.lake._symbols import unstorable
 from tidytape.lake.ingest._time import described, nanoseconds
 from tidytape.query import _values as values
-from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK
+from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK, FrameInterval
 
 _QUOTED = 80
 """Most characters of a value that a message shows."""
@@ -223,6 +223,33 @@ def _length(text: pl.Expr) -> pl.Expr:
 
 
 INTERVAL = Kind(_length, "an interval such as 1m, or a number of ns from 1e9")
+
+
+def in_steps(candles: pl.DataFrame) -> pl.DataFrame:
+    """Return the candles, if they can have their length.
+
+    Candles may be missing, so they cannot if more than half of the neighbours are the same several lengths apart.
+
+    Raises
+    ------
+    IngestError
+        If the candles of a market cannot, such as candles of days whose length is said to be an hour.
+    """
+    step = pl.col("timestamp").diff()
+    far_apart = (
+        candles.sort("timestamp")
+        .group_by("exchange", "raw_symbol", "interval")
+        .agg(least=step.min(), share=(step == step.min()).mean(), rows=pl.len())
+        .filter(pl.col("rows") > 2, pl.col("least") > pl.col("interval"), pl.col("share") > 0.5)
+        .sort("exchange", "raw_symbol")
+    )
+    for row in far_apart.head(1).iter_rows(named=True):
+        said, found = (FrameInterval(row[name] // SECOND).alias for name in ("interval", "least"))
+        raise IngestError(
+            f"candles: those of {row['exchange']} {row['raw_symbol']} start {found} apart, and their length is said to "
+            f"be {said}: is ``interval`` {found}?"
+        )
+    return candles
 
 
 def impossible(candles: pl.DataFrame) -> pl.DataFrame:

@@ -80,7 +80,7 @@ class MappedRows:
         self.by_id = self.table is TRADES and "id" in self.mapped and memory.get("by_id", True)
         self._memory = memory
         self.before = 0
-        parsed.amount_unit = partial(_amount_unit, self._exchanges)
+        parsed.amount_unit = partial(_amount_unit, self._exchanges, job.market.category)
         parsed.time_unit = layout.time_of("timestamp")
 
     @classmethod
@@ -199,10 +199,10 @@ def _are_integers(ids: pl.Series) -> bool:
 
 
 def _amount_unit(
-    exchanges: Collection[str], table: str, exchange: str, raw_symbol: str
+    exchanges: Collection[str], category: str | None, table: str, exchange: str, raw_symbol: str
 ) -> CountedUnit | None:
     """Return the unit of amounts: by the file's name of the exchange if that is known, else by the caller's name."""
-    unit = of_mapped(table, exchange, raw_symbol)
+    unit = of_mapped(table, exchange, raw_symbol, category)
     for name in exchanges:  # there is at most one
         unit = documented(name, raw_symbol, table, otherwise=unit)
     return unit

@@ -11,10 +11,11 @@ import polars as pl
 from tidytape.errors import IngestError, counted
 from tidytape.lake._batch import Batch
 from tidytape.lake._lake import Lake
-from tidytape.lake._tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
+from tidytape.lake._tables import FUNDING, MARKETS, RECORDED_CANDLES, REGISTRIES, TABLES, TRADES, Table
 from tidytape.lake._writer import Appended, merged_markets
 from tidytape.lake.ingest._contracts import in_coin, require_quotes
 from tidytape.lake.ingest._conversions import conversions
+from tidytape.lake.ingest._fields import in_steps
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._market import Market, MarketKey
 from tidytape.lake.ingest._option_interest import known_option_interest
@@ -260,6 +261,8 @@ class Writer:
         converted = conversions(parsed, self._market, registered, self._holds_events)
         for batch in parsed.batches:
             in_coin(batch, converted.contracts.get(batch.table.name, {}))
+            if batch.table is RECORDED_CANDLES:
+                batch.change(in_steps)
             if batch.table is not TRADES:  # their amount in the quote is computed, not read
                 require_quotes(batch)
         known_option_interest(parsed, self._market)

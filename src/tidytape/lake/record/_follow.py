@@ -58,6 +58,9 @@ _LEAST_KEEP = 120
 _NOTE = 64 * 2**20
 """After how much text the end in all tables is noted: a table without rows has no other note. [bytes]"""
 
+_ALL_BAD = 10
+"""Most broken lines of a log of which no line could be read yet."""
+
 _CONTEXT = 4 * 2**20
 """How much text before a position is read again, to go on from there. [bytes]"""
 
@@ -102,7 +105,8 @@ def follow(
     skip_bad : bool
         Leave all broken lines out and count them.
     most_bad : int
-        How many broken lines of a log are left out, counted and logged if ``skip_bad`` is not set.
+        How many broken lines of a log are left out, counted and logged if ``skip_bad`` is not set. If no line could be
+        read yet, the map or the layout is wrong, so 10 are the most.
     tidy : float, optional
         Time between two rounds of a thread that makes minutes and merges small files, > 0; None for no thread. [s]
     keep : float
@@ -446,8 +450,13 @@ class Follower:
             parsed = self.parsed(followed, piece, spool)
             if parsed.waits:
                 return 0
-            if followed.bad.count + parsed.bad.count > self._most_bad and parsed.bad.count:
-                return self._put_before_bad(followed, log, piece, parsed)
+            bad = followed.bad.count + parsed.bad.count
+            is_unread = bad == followed.lines + parsed.lines and _ALL_BAD < self._most_bad < math.inf
+            most = _ALL_BAD if is_unread else self._most_bad
+            if parsed.bad.count and bad > most:
+                hint = f"over {most} broken lines; " if most else ""
+                hint += "no line could be read" if is_unread else "``skip_bad=True`` leaves it out"
+                return self._put_before_bad(followed, log, piece, parsed, hint)
             parsed.remember()
             job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
             mark = log.mark(len(piece.data))
@@ -468,7 +477,7 @@ class Follower:
             counts.update(read=table.rows_read, new=table.rows_new, superseded=table.superseded)
         return len(piece.data)
 
-    def _put_before_bad(self, followed: Followed, log: Log, piece: Piece, parsed: Parsed) -> int:
+    def _put_before_bad(self, followed: Followed, log: Log, piece: Piece, parsed: Parsed, hint: str) -> int:
         """Put the lines before the first broken line of a piece in, then raise the error of that line."""
         line, reason = parsed.bad.first[0]
         good = b"".join(part + b"\n" for part in piece.data.split(b"\n")[: line - 1 - piece.line])
@@ -477,8 +486,7 @@ class Follower:
             followed.end, followed.mark = piece.offset + len(good), log.mark(len(good))
             self._note(followed)
         raise IngestError(
-            f"{log.path}:{line}: {reason}{f'; over {self._most_bad} broken lines' if self._most_bad else ''}; "
-            "``skip_bad=True`` leaves it out",
+            f"{log.path}:{line}: {reason}; {hint}",
             path=str(log.path),
             line=line,
             bad_lines=followed.bad.count + parsed.bad.count,
