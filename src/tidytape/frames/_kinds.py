@@ -264,7 +264,9 @@ class Column:
                 *self._spellings.values()
             }
             return None if is_clean else self._words_of_plan(column)
-        words = self.values.unique().drop_nulls().to_list()
+        # Most frames have one interval and one unit, and to compare is quicker than to collect what is unique.
+        is_constant = len(self.values) > 0 and self.values.eq_missing(self.values[0]).all()
+        words = (self.values[:1] if is_constant else self.values.unique()).drop_nulls().to_list()
         spellings = {word: canonical for word in words if (canonical := self._canonical(word)) != word}
         return _replaced(column, spellings, column).alias(self.name) if spellings else None
 
