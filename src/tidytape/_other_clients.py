@@ -173,8 +173,8 @@ _ROOMS = (
 def _by_name(pattern: re.Pattern[str], *tables: Iterable[Row]) -> Mapping[str, tuple[str, ...]]:
     """Return what to write instead of each name that the pattern finds in the first cells: the second cells."""
     cells: dict[str, tuple[str, ...]] = {}
-    for theirs, ours in (row for table in tables for row in table):
-        cells |= {name: (*cells.get(name, ()), ours) for name in pattern.findall(theirs)}
+    for other_cell, own_cell in (row for table in tables for row in table):
+        cells |= {name: (*cells.get(name, ()), own_cell) for name in pattern.findall(other_cell)}
     return MappingProxyType(cells)
 
 
@@ -304,7 +304,7 @@ def _call_error(
     some = [known for known in signature.parameters.values() if known.kind not in _ANY_NUMBER]
     takes = [known.name for known in some if known.name != "self"]
     takes_any = any(known.kind is known.VAR_KEYWORD for known in signature.parameters.values())
-    unknown = next((given for given in named if given not in takes and not takes_any), None)
+    unknown = next((argument for argument in named if argument not in takes and not takes_any), None)
     if unknown is not None:
         hint = _instead(unknown, takes) or did_you_mean(unknown, takes) or f"it takes {', '.join(takes)}"
         message = f"{name}() got an unexpected keyword argument {unknown!r}; {hint}"

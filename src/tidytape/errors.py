@@ -602,12 +602,12 @@ _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
 """Names of columns in frames of other libraries, in lower case, with the names that they have here."""
 
 
-def _renaming(missing: Iterable[str], available: Iterable[str]) -> str | None:
+def _renaming(missing: Iterable[object], available: Iterable[str]) -> str | None:
     """Return the hint to rename columns that a frame has under names of other libraries, or None."""
     missing = [name for name in missing if isinstance(name, str)]  # an argument may have named anything
     lowered = {str(name): str(name).lower() for name in available}
     names = {name: _OTHER_NAMES.get(lower, lower) for name, lower in lowered.items()}
-    renaming = {name: ours for name, ours in names.items() if ours in missing}
+    renaming = {name: own_name for name, own_name in names.items() if own_name in missing}
     return f"rename its columns: {renaming}" if renaming else None
 
 

@@ -80,8 +80,8 @@ def implied_volatility(
         listed strikes. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2
         T/2}`, which is N(d₁) = 1/2; the volatility is linear in N(d₁).
     volatility_unit : {"percent", "decimal"}, optional
-        The unit of ``implied_volatility``. By default percent; a frame in memory whose volatilities all lie below 5 is
-        refused then, for they look like decimals. Results are in percent.
+        The unit of ``implied_volatility``; results are in percent. If you leave it out, it is percent, and a frame in
+        memory is refused if all its volatilities lie below 5, because they look like decimals.
 
     Returns
     -------

@@ -107,7 +107,7 @@ _SPELLINGS: Final[Mapping[Kind, Mapping[str, str | None]]] = MappingProxyType(
         Kind.UNIT: {unit: unit for unit in (AmountUnit.COIN.value, AmountUnit.USD.value)},
     }
 )
-"""The words of a kind in upper case, each with the word that it becomes; null for what says that nothing is known."""
+"""The spellings of each kind in upper case, with the word that each becomes; null for a side that is not known."""
 
 _INTERVALS: Final = {interval.value: interval.alias for interval in Interval}
 _EXPECTED: Final = {
@@ -137,7 +137,7 @@ _CASTS: Final = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a caller's frame that is to be read as one kind.
+    """A column of a caller's frame, and the kind as which the door reads it.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class Column:
     parameter: str = "frame"
 
     def read(self) -> nw.Expr | None:
-        """Return the expression that reads the column; None if the column is as it should be already.
+        """Return the expression that reads the column; None if the column needs no reading.
 
         Times with a zone are read by `tidytape.frames._times`.
 
@@ -178,14 +178,14 @@ class Column:
             return self._time()
         return self._length() if self.kind is Kind.LENGTH else self._number()
 
-    def refused(self, got: object, expected: str, hint: str | None = None) -> QueryError:
+    def refused(self, value: object, expected: str, hint: str | None = None) -> QueryError:
         """Return the error for a column that cannot be read."""
         expected = f"{expected} in column {self.name}"
-        return QueryError(self.parameter, got=f"{self.name}: {got}", expected=expected, hint=hint)
+        return QueryError(self.parameter, got=f"{self.name}: {value}", expected=expected, hint=hint)
 
     @property
     def _is_empty(self) -> bool:
-        """Whether polars knows no type of the column, because it has nulls only."""
+        """Whether the column has no type, because all its values are null."""
         return self.engine in {"polars", "pandas"} and str(self.dtype) == "Unknown"
 
     def _number(self) -> nw.Expr | None:

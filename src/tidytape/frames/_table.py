@@ -211,7 +211,7 @@ class OpenTable(Generic[IntoFrameT]):
         return cls(rows, native, engine, {}, {}, {} if door_restores else categories, door)
 
     def _read(self, kinds: Mapping[str, Kind], parameter: str) -> OpenTable[IntoFrameT]:
-        """Return the table with more columns read."""
+        """Return the table with these columns read as their kinds."""
         times = [name for name, kind in kinds.items() if kind in {Kind.TIME, Kind.LENGTH}]
         door = None if self.door is None else self.door.with_counts(times)
         frame: Frame = nw.from_native(self.native if door is None else door.frame)

@@ -40,7 +40,7 @@ class Clock:
     native: str | None = None
     """Name of the type in the SQL of an SQL engine."""
     is_length: bool = False
-    """Whether the column is of lengths of time, which `counted` leaves to others."""
+    """Whether the column holds lengths of time; `counted` converts times only."""
 
     @property
     def dtype(self) -> Any:
@@ -56,10 +56,10 @@ class Clock:
 EXPECTED_TIMES: Final = "int64 nanoseconds since the epoch, or times with a zone"
 
 FIRST_TIME: Final = 3 * YEAR
-"""Times nearer to the epoch are no nanoseconds: times of today in a coarser unit would be in 1970. [ns]"""
+"""Integers nearer to 0 are refused as times: they are times of today in a unit coarser than nanoseconds. [ns]"""
 
 _UNITS: Final = {10**11: ("s", "seconds"), 10**14: ("ms", "milliseconds"), FIRST_TIME: ("us", "microseconds")}
-"""Below which number a time of today counts which unit, as pandas and polars write it and in words."""
+"""Limits, each with the unit of a time of today below it, as pandas and polars write the unit and in words."""
 
 _EPOCHS: Final = {"pandas": "pd.to_datetime(frame[{0!r}], unit={1!r}, utc=True)"}
 

@@ -27,7 +27,7 @@
 Every function draws on the axes that you pass, or on a new figure, and returns an object that holds the artists:
 ``drawn.figure.savefig("drawn.png")`` saves the picture. "Returns" of a function names the other attributes of its
 object. No function shows a window, and none changes a setting or another figure. Polars and pandas frames look the
-same, and times may be datetimes or int64 nanoseconds since the epoch.
+same, and times may be datetimes with a zone or int64 nanoseconds since the epoch.
 """
 
 from __future__ import annotations

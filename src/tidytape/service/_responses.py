@@ -39,7 +39,7 @@ def get(path: str, endpoint: Callable[..., Any], *, head: bool = False) -> Route
 
 
 def params_of(request: Request) -> Iterator[tuple[str, str]]:
-    """Yield the parameters of a URL. It reads them when the first is asked for, which takes milliseconds if many."""
+    """Yield the parameters of a URL, which is parsed when the first is taken: many parameters take milliseconds."""
     yield from request.query_params.multi_items()
 
 

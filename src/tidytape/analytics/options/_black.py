@@ -23,7 +23,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtri
 
-from tidytape.analytics._arguments import VolatilityUnit, column, one_of
+from tidytape.analytics._arguments import VolatilityUnit, column, one_of, volatility_kind
 from tidytape.analytics._series import finite
 from tidytape.analytics._smile import CALL, PUT, is_above_zero, measured, normal_cdf
 from tidytape.analytics.options._chain import (
@@ -159,8 +159,8 @@ def black76_price(
     premium : {"coin", "quote"}
         The unit of prices.
     volatility_unit : {"percent", "decimal"}, optional
-        The unit of the column. By default percent; a frame in memory whose volatilities all lie below 5 is
-        refused then, for they look like decimals. The result has it in percent.
+        The unit of the column; the result has it in percent. If you leave it out, it is percent, and a frame in memory
+        is refused if all its volatilities lie below 5, because they look like decimals.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def black76_price(
         chain,
         (),
         numbers=[volatility, "strike", "forward"],
-        volatility=(volatility, volatility_unit),
+        kinds={volatility: volatility_kind(volatility_unit)},
         keeps_expiry=True,
     )
     names = [name for name in opened.table.names if name != "black76_price"]

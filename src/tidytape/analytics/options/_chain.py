@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, get_args
 
@@ -11,9 +11,10 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
-from tidytape.analytics._arguments import VolatilityUnit, column, one_of, volatility_kind
+from tidytape.analytics._arguments import column, one_of
 from tidytape.analytics._series import EXPIRES
 from tidytape.analytics._smile import CALL, PUT, above_zero, is_above_zero, measured
+from tidytape.frames._kinds import Kind
 from tidytape.frames._rows import with_all
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import midnights, with_counted
@@ -66,7 +67,7 @@ class Chain(Generic[IntoFrameT]):
         by: str | Iterable[str] | None,
         *,
         numbers: Iterable[str] = QUOTED,
-        volatility: tuple[str, VolatilityUnit | None] | None = None,
+        kinds: Mapping[str, Kind] | None = None,
         results: Iterable[str] = (),
         keeps_expiry: bool = False,
     ) -> Chain[IntoFrameT]:
@@ -80,20 +81,15 @@ class Chain(Generic[IntoFrameT]):
             As in `OpenTable.series_columns`, but the identity columns of single options do not tell chains apart.
         numbers : iterable of str
             Columns of numbers that the frame must have.
-        volatility : tuple of str and str or None, optional
-            The one of them that is a volatility, and its unit, if the caller says it.
+        kinds : mapping of str to Kind, optional
+            What columns are that their names do not tell, such as a volatility whose unit the caller says.
         results : iterable of str
             Columns that the result adds.
         keeps_expiry : bool
             Whether the result keeps ``expiry`` as the caller has it, even if it is too late for int64 nanoseconds.
         """
         numbers = (*numbers, "strike")
-        kinds = (
-            {"expiry": None}
-            if volatility is None
-            else {"expiry": None, volatility[0]: volatility_kind(volatility[1])}
-        )
-        table = OpenTable.of(native, CHAIN_COLUMNS, numbers=numbers, kinds=kinds)
+        table = OpenTable.of(native, CHAIN_COLUMNS, numbers=numbers, kinds={"expiry": None, **(kinds or {})})
         expiry_column = "__expiry" if keeps_expiry else "expiry"
         if table.schema["expiry"] == nw.Date:
             # In the result, an expiry that was a date is a time.

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import VolatilityUnit, integer, one_of
+from tidytape.analytics._arguments import VolatilityUnit, integer, one_of, volatility_kind
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.analytics.options._chain import Chain, act_365
 from tidytape.frames._door import as_list
@@ -55,8 +55,8 @@ def atm_volatility(
         listed strikes. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2
         T/2}`, which is N(d₁) = 1/2; the volatility is linear in N(d₁).
     volatility_unit : {"percent", "decimal"}, optional
-        The unit of ``implied_volatility``. By default percent; a frame in memory whose volatilities all lie below 5 is
-        refused then, for they look like decimals. Results are in percent.
+        The unit of ``implied_volatility``; results are in percent. If you leave it out, it is percent, and a frame in
+        memory is refused if all its volatilities lie below 5, because they look like decimals.
 
     Returns
     -------
@@ -285,7 +285,7 @@ def _smiles(
     """Return the points of each smile as a frame of the caller's kind, with ``rules`` as columns."""
     names = [name for ladder in ladders for name in ladder.targets]
     chain = Chain.opened(
-        native, by, volatility=("implied_volatility", unit), results=("days", *names, *rules)
+        native, by, kinds={"implied_volatility": volatility_kind(unit)}, results=("days", *names, *rules)
     )
     smiles = points(
         chain.measured(),

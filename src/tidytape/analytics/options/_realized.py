@@ -250,8 +250,8 @@ def volatility_risk_premium(
     tolerance : str or timedelta, >= 0, optional
         The longest time between the realised volatility becoming known and the implied one.
     volatility_unit : {"percent", "decimal"}, optional
-        The unit of ``implied_volatility``. By default percent; a frame in memory whose volatilities all lie below 5 is
-        refused then, for they look like decimals. Results are in percent.
+        The unit of ``implied_volatility``; results are in percent. If you leave it out, it is percent, and a frame in
+        memory is refused if all its volatilities lie below 5, because they look like decimals.
 
     Returns
     -------

@@ -13,7 +13,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import least_squares
 
-from tidytape.analytics._arguments import VolatilityUnit, one_of, positive
+from tidytape.analytics._arguments import VolatilityUnit, one_of, positive, volatility_kind
 from tidytape.analytics._smile import CALL
 from tidytape.analytics.options._chain import QUOTED, Chain, Floats, act_365, floats, number_column
 from tidytape.frames._rows import starts_run
@@ -122,7 +122,9 @@ def svi(
     """
     one_of("weights", weights, ("vega", "equal"))
     max_rmse = positive("max_rmse", max_rmse)
-    opened = Chain.opened(chain, by, volatility=("implied_volatility", volatility_unit), results=_RESULT)
+    opened = Chain.opened(
+        chain, by, kinds={"implied_volatility": volatility_kind(volatility_unit)}, results=_RESULT
+    )
     rows = opened.collected(opened.measured(), "a fit is a loop").sort(*opened.smile)
     starts = np.flatnonzero(starts_run(rows, opened.smile))
 

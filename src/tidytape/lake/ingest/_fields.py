@@ -244,10 +244,10 @@ def in_steps(candles: pl.DataFrame) -> pl.DataFrame:
         .sort("exchange", "raw_symbol")
     )
     for row in far_apart.head(1).iter_rows(named=True):
-        said, found = (FrameInterval(row[name] // SECOND).alias for name in ("interval", "least"))
+        stated, step_word = (FrameInterval(row[name] // SECOND).alias for name in ("interval", "least"))
         raise IngestError(
-            f"candles: those of {row['exchange']} {row['raw_symbol']} start {found} apart, and their length is said to "
-            f"be {said}: is ``interval`` {found}?"
+            f"candles: those of {row['exchange']} {row['raw_symbol']} start {step_word} apart, and their length is "
+            f"said to be {stated}: is ``interval`` {step_word}?"
         )
     return candles
 
