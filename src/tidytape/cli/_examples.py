@@ -85,6 +85,8 @@ INGEST: Mapping[str, str] = MappingProxyType(
         "cryptofeed": "BITMEX.0.gz --lake lake --exchange BITMEX",
         "csv": "trades.csv --lake lake --exchange COINBASE --raw-symbol BTC-USD --map price=px,amount=qty",
         "deribit-chain": "options_snapshot_20260305T042746Z.csv.gz --lake lake",
+        "feather": "candles.feather --lake lake --table candles --interval 1m --exchange X --raw-symbol BTC-USD",
+        "json": "trades.json --lake lake --at result.trades --exchange COINBASE --raw-symbol BTC-USD --map price=px",
         "jsonl": "trades.jsonl --lake lake --exchange COINBASE --raw-symbol BTC-USD --map price=px,amount=qty",
         "kraken": "trades.json --lake lake",
         "lean": "20221213_trade.zip --lake lake --exchange BINANCE --raw-symbol BTCBUSD",

@@ -179,17 +179,35 @@ def _format_of(*, verbose: bool, as_json: bool) -> Callable[[IngestReport], str]
 def with_pairs(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that are not None; a text of ``name=value`` pairs becomes a mapping."""
     options = {name: value for name, value in arguments.items() if value is not None}
-    if "columns" in options:
-        options["columns"] = _pairs("columns", options["columns"], "column")
+    columns, words = options.pop("columns", ""), options.pop("words", "")
+    pairs = [part for part in columns.split(",") if part]
+    # --map side=side,side=A:sell names a column, and says what a word means.
+    of_words = [part for part in pairs if ":" in part.partition("=")[2]]
+    if names := [part for part in pairs if part not in of_words]:
+        options["columns"] = _pairs("columns", ",".join(names), "column", may_be_empty=True)
+    if of_words or words:
+        options["words"] = _words([*of_words, *(part for part in words.split(",") if part)])
     if "=" in options.get("time_unit", ""):
         options["time_unit"] = _pairs("time_unit", options["time_unit"], "unit")
     return options
 
 
-def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
+def _words(texts: list[str]) -> dict[str, dict[str, str]]:
+    """Return the meanings of words by column, from texts such as ``side=A:sell``."""
+    words: dict[str, dict[str, str]] = {}
+    for text in texts:
+        column, _, pair = text.partition("=")
+        word, colon, meaning = pair.rpartition(":")
+        if not (column.strip() and colon and meaning.strip()):
+            raise QueryError("words", got=text, expected="a column, a word and its meaning, e.g. side=A:sell")
+        words.setdefault(column.strip(), {})[word.strip()] = meaning.strip()
+    return words
+
+
+def _pairs(parameter: str, text: str, what: str, *, may_be_empty: bool = False) -> dict[str, str]:
     """Return the pairs of a text such as ``name=value,name=value``; errors call the values ``what``."""
     pairs = [part.partition("=") for part in text.split(",")]
-    if any(not (name.strip() and equals and value.strip()) for name, equals, value in pairs):
+    if any(not (name.strip() and equals and (value.strip() or may_be_empty)) for name, equals, value in pairs):
         raise QueryError(parameter, got=text, expected=f"name={what} pairs with commas between them")
     if len({name.strip() for name, _, _ in pairs}) < len(pairs):
         raise QueryError(parameter, got=text, expected="each name once")

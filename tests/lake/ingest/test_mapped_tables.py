@@ -341,14 +341,14 @@ def test_a_date_has_to_be_said_to_be_one(save, lake):
 
 
 def test_fields_that_come_later_and_objects_that_are_none(write, lake):
-    path = write('{"t": 1700000000, "r": 1}', '{"t": 1700000001, "r": null, "p": 2}', "[1]", '{"t": 1,', "")
+    path = write('{"t": 1700000000, "r": 0.001}', '{"t": 1700000001, "r": null, "p": 2}', "[1]", '{"t": 1,', "")
     columns = {"timestamp": "t", "rate": "r", "predicted_rate": "p"}
     with pytest.raises(IngestError, match=r":3: no JSON object.*2 bad lines in all"):
         put(path, lake, "jsonl", "funding", raw_symbol="A", columns=columns)
     report = put(path, lake, "jsonl", "funding", raw_symbol="A", columns=columns, skip_bad=True)
     assert (report.files[0].lines, report.bad_lines) == (4, 2)
     found = lake.scan("funding").sort("timestamp").select("rate", "predicted_rate").collect()
-    assert found.rows() == [(1.0, None), (None, 2.0)]
+    assert found.rows() == [(0.001, None), (None, 2.0)]
 
 
 @pytest.mark.parametrize("text", ["[1]", "", "nonsense"])
@@ -489,7 +489,7 @@ def test_a_parquet_file_may_say_a_unit_of_one_column(tmp_path, lake):
             {"strike": "date"},
             "got 'strike', expected one of the columns of times of option_quotes: timestamp, expiry",
         ),
-        ({"expiry": "day"}, "got 'day', expected one of iso, date, s, ms, us, ns"),
+        ({"expiry": "day"}, "got 'day', expected one of iso, date, epoch, s, ms, us, ns"),
     ],
 )
 def test_a_unit_of_a_column_without_times_is_refused(write, lake, unit, reason):

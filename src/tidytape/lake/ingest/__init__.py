@@ -28,7 +28,7 @@ from tidytape.lake.ingest._lean import Lean
 from tidytape.lake.ingest._lines import BadLines, Piece, numbered
 from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market
-from tidytape.lake.ingest._own_files import Csv, Jsonl, Parquet
+from tidytape.lake.ingest._own_files import Csv, Feather, Json, Jsonl, Parquet
 from tidytape.lake.ingest._prediction import PredictionFile, PredictionReport, ingest_prediction_markets
 from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport, Note, TableCount, summary
 from tidytape.lake.ingest._run import ingest
@@ -45,9 +45,11 @@ __all__ = [
     "Csv",
     "DeribitChain",
     "Event",
+    "Feather",
     "FileReport",
     "IngestReport",
     "Job",
+    "Json",
     "Jsonl",
     "Kraken",
     "Layout",

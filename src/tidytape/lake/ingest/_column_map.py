@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidytape.errors import QueryError, did_you_mean
-from tidytape.lake._tables import TRADES, Table
+from tidytape.lake._tables import OPTION_QUOTES, TRADES, Table
 from tidytape.lake.ingest._columns import INSTEAD_OF_SIDE, known_columns, needed_columns
 from tidytape.lake.ingest._layout import Job
 from tidytape.lake.ingest._mapped import Mapped
@@ -42,8 +42,8 @@ class ColumnMap:
         """The column that may give the side instead of ``side``; None if the table has no such column."""
         return INSTEAD_OF_SIDE.get(self._table.name)
 
-    def columns(self) -> dict[str, str]:
-        """Return the file's name of each of our columns.
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Return the file's columns of each of our columns; several are joined.
 
         Raises
         ------
@@ -54,40 +54,67 @@ class ColumnMap:
             self.job.known_exchange  # noqa: B018  # raises if the exchange is missing
         mapped = self._named()
         mapped |= self._of_same_name(mapped)
+        index = next((name for name in self.header if name in _UNNAMED_INDEX), None)
+        if "timestamp" not in mapped and index and not suggested_map(["timestamp"], self.header):
+            mapped["timestamp"] = (index,)
         other_side = self._other_side
         if other_side in mapped and "side" in mapped:
             mapped.pop("side" if other_side in (self.layout.columns or {}) else other_side)
         self._require_all({*mapped, *self.constants, *(["side"] if other_side in mapped else [])})
-        return mapped
+        return {column: parts for column, parts in mapped.items() if parts}
 
-    def _named(self) -> dict[str, str]:
+    def _named(self) -> dict[str, tuple[str, ...]]:
         """Return the caller's map; QueryError if it names a column that does not exist, or two columns for the side."""
         table_columns, column_map = known_columns(self._table), dict(self.layout.columns or {})
-        for column, name in column_map.items():
+        for column in column_map:
             if column not in table_columns:
                 raise _map_error(column, table_columns, f"one of {', '.join(table_columns)} to be mapped")
-            if self.header.count(name) != 1:
-                raise _map_error(name, self.header, f"for {column} {self._names()}")
         if "side" in column_map and self._other_side in column_map:
             raise _map_error(
                 column_map["side"], (), f"either side or {self._other_side} to be mapped, not both"
             )
-        return column_map
+        return {column: self._parts(column, name) for column, name in column_map.items()}
 
-    def _of_same_name(self, column_map: dict[str, str]) -> dict[str, str]:
+    def _parts(self, column: str, name: str) -> tuple[str, ...]:
+        """Return the columns of the file that one of our columns is made of; none if the file has no such column."""
+        if not name:
+            return ()
+        if self.header.count(name) == 1:
+            return (name,)
+        parts = tuple(self._at_place(part) for part in name.split("+"))
+        for part in parts:
+            if self.header.count(part) != 1 and not part.startswith("'"):
+                raise _map_error(part, self.header, f"for {column} {self._names()}")
+        return parts
+
+    def _at_place(self, part: str) -> str:
+        """Return the column at a place, #3 for the third; any other text is the name of a column."""
+        place = int(part[1:]) if part[:1] == "#" and part[1:].isdecimal() else 0
+        return self.header[place - 1] if 1 <= place <= len(self.header) else part
+
+    def _of_same_name(self, column_map: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         """Return the columns of the file that bear our names, without those that the caller maps or overrides."""
         # A column of symbols is read even if the caller names a symbol, because it selects the rows of that market.
         constants = set(self.constants) - {"raw_symbol"}
-        return {
-            name: name
-            for name in known_columns(self._table)
-            if self.header.count(name) == 1
-            if name not in column_map and name not in column_map.values() and name not in constants
-        }
+        used_names = {name for parts in column_map.values() for name in parts}
+        of_same_name = {}
+        for column in known_columns(self._table):
+            exact = [name for name in self.header if name == column]
+            names = exact or [name for name in self.header if _plain(name) == column]
+            if not names or column in column_map or column in constants or used_names & {*names}:
+                continue
+            if len(names) > 1:
+                raise QueryError("columns", got=f"columns {' and '.join(names)}", expected=f"one for {column}")
+            of_same_name[column] = (names[0],)
+        return of_same_name
 
     def _require_all(self, available: Collection[str]) -> None:
         """Raise QueryError if a needed column is neither mapped nor a constant."""
         missing_columns = [name for name in needed_columns(self._table) if name not in available]
+        if "volume" in missing_columns and not suggested_map(["volume"], self.header):
+            missing_columns.remove("volume")  # e.g. of exchange rates
+        if self._table is OPTION_QUOTES and "raw_symbol" in missing_columns:
+            missing_columns.remove("raw_symbol")  # made of what tells options apart
         if "exchange" in missing_columns:
             self.job.known_exchange  # noqa: B018  # raises, because the exchange is missing
         unmapped_columns = [name for name in missing_columns if name != "raw_symbol"]
@@ -148,6 +175,9 @@ def _map_error(
     return QueryError("columns", got=argument, expected=expected, hint=hint)
 
 
+_UNNAMED_INDEX = ("#1", "__index_level_0__")
+"""What the index of a frame of pandas without a name is called in CSV and in Parquet."""
+
 _SIMILAR = {
     "timestamp": ("time", "ts", "datetime", "unix", "opentime", "date", "transacttime", "eventtime", "t"),
     "raw_symbol": ("symbol", "instrument", "ticker", "market", "pair"),
@@ -168,12 +198,12 @@ _SIMILAR = {
 """Names in files of our columns, the likeliest first, in lower case, with letters and digits only."""
 
 
-def suggested_map(columns: Iterable[str], header: Sequence[str]) -> dict[str, str]:
+def suggested_map(columns: Collection[str], header: Sequence[str]) -> dict[str, str]:
     """Return a map of our columns to columns of a file with similar names, each of which is used at most once.
 
     Parameters
     ----------
-    columns : iterable of str
+    columns : collection of str
         Our columns that have no column of the file yet.
     header : sequence of str
         The file's columns that are not mapped yet.
@@ -189,13 +219,21 @@ def suggested_map(columns: Iterable[str], header: Sequence[str]) -> dict[str, st
     {'timestamp': 'Open Time', 'open': 'Open'}
     """
     pairs: dict[str, str] = {}
-    for column in columns:
+    folded = {_folded(name): name for name in header}
+    if "timestamp" in columns and {"date", "time"} <= folded.keys():
+        pairs["timestamp"] = f"{folded['date']}+{folded['time']}"
+    for column in (column for column in columns if column not in pairs):
         unused = {_folded(name): name for name in header if name not in pairs.values()}
         names = (_folded(column), *_SIMILAR.get(column, ()))
         match = next((unused[name] for name in names if name in unused), None)
         if match is not None:
             pairs[column] = match
     return pairs
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case, without the angle brackets that MetaTrader writes."""
+    return name.strip("<> ").lower()
 
 
 def _folded(name: str) -> str:

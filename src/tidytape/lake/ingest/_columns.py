@@ -36,7 +36,7 @@ CONSTANT_COLUMNS = ("exchange", "raw_symbol", "coin", "interval")
 
 _OF_TRADES = ("timestamp", "price", "amount", "side", "buyer_is_maker", "id", "raw_symbol")
 _MORE = {LIQUIDATIONS.name: ("order_side",), OPEN_INTEREST.name: ("price",)}
-_NEEDED = {RECORDED_CANDLES.name: ("volume",)}
+_NEEDED = {RECORDED_CANDLES.name: ("volume",), TRADES.name: ("side",)}
 """Columns that a file needs, although a conversion may make them null."""
 _COMPUTED = {LIQUIDATIONS.name: ("id", "quote_amount")}
 """Columns that are computed if a file does not have them."""
@@ -115,7 +115,8 @@ def column_of(table: Table, name: str) -> Column | None:
 def kind_of(table: Table, name: str, column: Column | None) -> Kind:
     """Return what a column holds, unless it holds times; ``name`` is our name of the column."""
     if (table.name, name) in _WORDS:
-        return word(_WORDS[table.name, name])
+        words = _WORDS[table.name, name]
+        return word(words, hint=f'``words={{"{name}": {{"WORD": "{next(iter(words))}"}}}}`` says what a word means')
     if name in {*table.partitions, "exchange", "raw_symbol"}:
         return NAME
     if (table.name, name) == (RECORDED_CANDLES.name, "interval"):

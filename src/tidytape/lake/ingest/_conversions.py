@@ -215,7 +215,7 @@ class _Sources:
         """Return whether the caller must state the unit, or what one contract is; the quote is never assumed."""
         if amount.unit is CountedUnit.QUOTE:
             known_unit = self.market.stated_unit or self.registered.unit(amount.table, amount.key)
-            return known_unit is not CountedUnit.QUOTE
+            return known_unit is not CountedUnit.QUOTE and not self.parsed.is_described
         return amount.unit is None or (amount.unit is CountedUnit.CONTRACTS and amount.contract is None)
 
     def contracts(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, Contract]:

@@ -55,7 +55,12 @@ AnyHeader = TypeVar("AnyHeader", bound=Header)
 
 
 def delimited(
-    job: Job, parsed: Parsed, progress: Progress, described: Callable[[int, str], AnyHeader]
+    job: Job,
+    parsed: Parsed,
+    progress: Progress,
+    described: Callable[[int, str], AnyHeader],
+    *,
+    skip: int = 0,
 ) -> Iterator[tuple[AnyHeader, pl.DataFrame]]:
     """Yield the header of a delimited file, and its lines as columns of text, block by block.
 
@@ -70,6 +75,8 @@ def delimited(
     described : callable
         Takes the number and text of the first readable line, and returns the header, or raises IngestError if the line
         is not a header.
+    skip : int
+        Number of lines before the header.
 
     Raises
     ------
@@ -81,7 +88,7 @@ def delimited(
     if "header" in remembered_facts:
         header = described(*remembered_facts["header"])
     for block in numbered(job.path, parsed.bad, progress, job.piece):
-        lines = block
+        lines = _without_comments(block.filter(pl.col("line") > skip), parsed)
         if header is None and lines.height:
             number, text = lines.row(0)
             try:
@@ -100,6 +107,15 @@ def delimited(
         raise unreadable_header(job, line, reason)
     if header is None and job.piece is None:
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
+
+
+def _without_comments(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
+    """Return the lines without comments, which begin with # and have no delimiter."""
+    if not lines["text"].str.starts_with("#").any():
+        return lines
+    rows = lines.filter(~pl.col("text").str.contains(r"^#[^,;\t|]*$"))
+    parsed.ignore("comment", lines.height - rows.height)
+    return rows
 
 
 def unreadable_header(job: Job, line: int, reason: str) -> IngestError:

@@ -18,7 +18,7 @@ import polars as pl
 from tidytape.catalogue import Interval
 from tidytape.errors import IngestError, QueryError, did_you_mean
 from tidytape.lake._symbols import unstorable
-from tidytape.lake.ingest._time import described, nanoseconds
+from tidytape.lake.ingest._time import Zone, described, nanoseconds
 from tidytape.query import _values as values
 from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK, FrameInterval
 
@@ -94,22 +94,24 @@ NOT_NEGATIVE = Kind(_not_negative, "a finite number, 0 or above")
 INTEGER = Kind(lambda text: text.cast(pl.Int64, strict=False), "an integer of 64 bits")
 
 
-def time(unit: str, *, hint: str = "") -> Kind:
+def time(unit: str, zone: Zone = Zone(), *, hint: str = "") -> Kind:  # noqa: B008  # frozen
     """Return the kind of times in a unit or format, see `tidytape.lake.ingest._time`; values are epoch nanoseconds."""
+    only_once = "" if zone == Zone() else f" that the clock of {zone.name} shows once"
     return Kind(
-        lambda text: nanoseconds(text, unit),
-        f"{described(unit)} between 2000 and 2100",
+        lambda text: nanoseconds(text, unit, zone),
+        f"{described(unit)} between 2000 and 2100{only_once}",
         hint,
     )
 
 
-def word(meaning: Mapping[str, str]) -> Kind:
+def word(meaning: Mapping[str, str], *, hint: str = "") -> Kind:
     """Return the kind of some words, in lower or upper case; values are the meanings of the words."""
     return Kind(
         lambda text: text.str.to_lowercase().replace_strict(
             dict(meaning), default=None, return_dtype=pl.String
         ),
         "one of " + ", ".join(meaning),
+        hint,
     )
 
 

@@ -137,31 +137,18 @@ class _Frame(Mapped):
 
     def may_read(self, name: str) -> bool:
         """Return whether a column may be one of ours, by the map or by its name."""
-        return name in (self.columns or {}).values() or name.lower() in known_columns(self.of)
+        mapped = {part for text in (self.columns or {}).values() for part in (text, *text.split("+"))}
+        return name in mapped or name.lower() in known_columns(self.of)
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
-        """Read the frame; a column with our name in capitals, such as Open, counts as ours."""
+        """Read the frame."""
         parsed = Parsed(spool)
         data = self.rows.to_arrow()
-        columns = dict(self.columns or {})
-        names_in_use = {*columns.values(), *data.column_names}
-        for name in data.column_names:
-            column = name.lower()
-            if (
-                column in known_columns(self.of)
-                and column not in names_in_use
-                and name not in columns.values()
-            ):
-                if column in columns and column not in (self.columns or {}):
-                    both_names = f"columns {columns[column]} and {name}"
-                    raise QueryError(
-                        "frame", got=both_names, expected=f"one for {column}, or columns to say which it is"
-                    )
-                columns.setdefault(column, name)
-        rows = MappedRows.of_arrow(replace(self, columns=columns), job, data.schema, parsed)
+        rows = MappedRows.of_arrow(self, job, data.schema, parsed)
         for column in self.time_columns:
             if column in rows.mapped and self.time_of(column) is None:
-                _require_zoned(data.schema.field(rows.mapped[column]))
+                for name in rows.named(rows.mapped[column]):
+                    _require_zoned(data.schema.field(name))
         try:
             for start in range(0, data.num_rows, _ROWS):
                 rows.take_arrow(data.slice(start, _ROWS))

@@ -194,6 +194,8 @@ class Parsed:
         What one contract is, for each market for which the file says it.
     exchanges : dict of str to str
         The file's name of an exchange, by its name in the lake.
+    is_described : bool
+        Whether the kind of the file says for certain what its amounts count.
     any_class : bool
         Whether the file may hold markets of any class, so that a market with trades need not be a spot market.
     futures : bool
@@ -217,6 +219,7 @@ class Parsed:
     inverse: set[tuple[str, str]] = field(default_factory=set)
     contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
     exchanges: dict[str, str] = field(default_factory=dict)
+    is_described: bool = False
     any_class: bool = False
     futures: bool = False
     notes: list[Note] = field(default_factory=list)

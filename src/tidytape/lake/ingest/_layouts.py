@@ -20,7 +20,7 @@ from tidytape.lake.ingest._lean import Lean
 from tidytape.lake.ingest._lines import first_text, inner_name
 from tidytape.lake.ingest._mapped import Mapped
 from tidytape.lake.ingest._market import Market
-from tidytape.lake.ingest._own_files import Csv, Jsonl, Parquet
+from tidytape.lake.ingest._own_files import Csv, Feather, Json, Jsonl, Parquet
 from tidytape.lake.ingest._tardis import Tardis, TardisNode
 
 LAYOUTS: Mapping[str, type[Layout]] = MappingProxyType(
@@ -33,6 +33,8 @@ LAYOUTS: Mapping[str, type[Layout]] = MappingProxyType(
             Cryptofeed,
             Csv,
             DeribitChain,
+            Feather,
+            Json,
             Jsonl,
             Kraken,
             Lean,
@@ -92,7 +94,9 @@ def options_of(kind: type[Any]) -> dict[str, Mapping[str, Any]]:
     """Return the options of the command line, by name, that the fields of a layout or of `Market` define."""
     if not is_dataclass(kind):
         return {}
-    return {field.name: {"default": field.default, **field.metadata} for field in fields(kind)}
+    return {
+        field.name: {"default": field.default, **field.metadata} for field in fields(kind) if field.metadata
+    }
 
 
 def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | None, Market]:

@@ -21,6 +21,10 @@ columns have special rules:
 ``price``                 of open interest: the mark price, for amounts in contracts
 ========================= =========================================================================================
 
+A map may also join columns (``Date+Time``), name a column by its place (``#3`` is the third), and say that a file has no
+such column (an empty name): ``id`` for ids that are not unique in all files, ``side`` for trades whose sides nobody
+knows, ``volume`` for a column that is no volume. Options without a name column get one of coin, expiry, strike and type.
+
 All times of a column are written in the same way: in the ``time_unit`` of the caller, or as the first time shows.
 
 An id that is made from the content has timestamp, price, amount, side and a number that tells identical events apart.
@@ -28,17 +32,19 @@ So the same events, exported again, get the same ids. Trades of one timestamp ar
 is an integer of 64 bits, otherwise by line; in a file that starts with its newest trade, by line from the end.
 `tidytape.lake._dedupe` says how lines of several files are ordered.
 
-A trade without a side is a bad line, because its volume could be on either side.
+A trade without a side is a bad line, unless the caller says that its side is unknown: then its side is null. A candle
+whose prices or volume are empty or a word such as NaN is left out and counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from tidytape.errors import QueryError, did_you_mean
+from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._tables import (
     FUNDING,
     MARKETS,
@@ -54,8 +60,13 @@ from tidytape.lake.ingest._contracts import COUNTED
 from tidytape.lake.ingest._fields import length
 from tidytape.lake.ingest._layout import Layout, nothing_to_choose
 from tidytape.lake.ingest._market import Market, option
-from tidytape.lake.ingest._time import written_as
+from tidytape.lake.ingest._time import Zone, written_as
 
+_CHOICES = {
+    "stamped": ("start", "end"),
+    "volatility_unit": ("percent", "decimal"),
+    "rate_unit": ("fraction", "percent"),
+}
 _REGISTERED_BY = {
     MARKETS.name: "markets are registered with the events of theirs",
     PREDICTION_MARKETS.name: "prediction markets go in with: tidytape ingest polymarket-gamma",
@@ -72,15 +83,37 @@ class Mapped(Layout):
         The file's name of each of our columns, e.g. ``{"price": "px"}``.
     table : str
         The table that the rows go into: the name of one of `tidytape.lake.TABLES`.
-    time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
+    words : mapping of str to mapping of str to str, optional
+        By our column, words of the file in lower or upper case and what is read instead of each:
+        ``{"side": {"A": "sell", "B": "buy", "N": "none"}}``. Instead of ``none`` nothing is read: the side is unknown.
+    time_unit : {"iso", "date", "epoch", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
         How times are written, in all columns or by our name of each, e.g. ``{"timestamp": "iso", "expiry": "date"}``.
         By default the unit is recognised by the first value that is a date and time, or a number that lies between the
-        years 2000 and 2100 in one of the units; the report names the unit. Dates without a time of day need ``date``.
+        years 2000 and 2100 in one of the units; the report names the unit. Dates without a time of day need ``date``;
+        numbers whose unit changes from row to row need ``epoch``.
     time_format : str, optional
         Instead of ``time_unit``, for times written in another way: their format in the directives of ``strftime``, e.g.
-        ``"%d-%m-%Y %H:%M:%S"``. tidytape never guesses which number is the day. Without ``%z`` times are in UTC.
+        ``"%d-%m-%Y %H:%M:%S"``. tidytape never guesses which number is the day.
+    time_zone : str, optional
+        Zone of written times without an offset; UTC if left out. ``"America/New_York"``, ``"UTC-5"``, or
+        ``"America/New_York+7h"`` for a clock seven hours ahead of New York. A time that this clock shows twice or
+        never is a bad line.
     interval : str, optional
         Length of all candles, e.g. ``"1h"``, if candles have no column ``interval``.
+    stamped : {"start", "end"}
+        Whether the time of a candle is that of its start or of its end; an end may be up to a second early (00:59:59).
+    volatility_unit : {"percent", "decimal"}, optional
+        Unit of ``implied_volatility``; needed if most values are below 5.
+    rate_unit : {"fraction", "percent"}, optional
+        Unit of the ``rate`` of funding; needed if most values are 0.5 % or more as fractions.
+    divisors : mapping of str to float, optional
+        By our column, what its numbers are divided by, e.g. ``{"price": 1e9}`` for prices in billionths.
+    where : mapping of str to str, optional
+        By column of the file, the pattern of the values of rows that are read; other rows are counted.
+    counted : {"coin", "quote", "contracts"}, optional
+        What amounts of files of this kind count, whatever the symbol and the exchange are called.
+    documented_by : str, optional
+        The exchange whose documentation says what amounts count, whatever the exchange is called.
 
     Raises
     ------
@@ -103,12 +136,25 @@ class Mapped(Layout):
         "same name need no entry. Trades have timestamp, price, amount, side (or buyer_is_maker), id and raw_symbol.",
         flag="--map",
     )
+    words: Mapping[str, Mapping[str, str]] | None = option(
+        "Meanings of words, if they are not ours: side=A:sell,side=B:buy,side=N:none; --map takes them too.",
+    )
     time_unit: str | Mapping[str, str] | None = option(
-        "Unit of times, if they do not show it: iso, date, s, ms, us or ns; or one per column, "
+        "Unit of times, if they do not show it: iso, date, epoch, s, ms, us or ns; or one per column, "
         "timestamp=iso,expiry=date.",
     )
-    time_format: str | None = option("Format of other times, e.g. '%d-%m-%Y %H:%M:%S'; UTC without a %z.")
+    time_format: str | None = option("Format of other times, e.g. '%d-%m-%Y %H:%M:%S'.")
+    time_zone: str | None = option(
+        "Zone of times without an offset, if not UTC: America/New_York, UTC-5, America/New_York+7h."
+    )
     interval: str | None = option("Length of candles, if the file has no column interval, e.g. 1h.")
+    stamped: str | None = option("Time of candles: start (if left out) or end.")
+    volatility_unit: str | None = option("Unit of implied volatilities: percent or decimal.")
+    rate_unit: str | None = option("Unit of funding rates: fraction or percent.")
+    divisors: Mapping[str, float] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)
+    counted: CountedUnit | None = None
+    documented_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.table not in EVENTS:
@@ -117,6 +163,13 @@ class Mapped(Layout):
         if self.interval is not None and self.table != RECORDED_CANDLES.name:
             raise nothing_to_choose("interval", self.interval, self.files)
         self.candle_length  # noqa: B018  # raises if it is not an interval
+        self.zone  # noqa: B018  # raises if there is no such zone
+        for parameter, choices in _CHOICES.items():
+            if getattr(self, parameter) not in {None, *choices}:
+                raise QueryError(parameter, got=getattr(self, parameter), expected=" or ".join(choices))
+        for column in self.words or {}:
+            if column not in known_columns(self.of):
+                raise QueryError("words", got=column, expected=f"one of {', '.join(known_columns(self.of))}")
         # A caller without types may pass anything.
         is_map: object = self.columns is None or isinstance(self.columns, Mapping)
         if not is_map:
@@ -154,6 +207,11 @@ class Mapped(Layout):
         """Our columns that hold times."""
         return [name for name in known_columns(self.of) if is_time(column_of(self.of, name))]
 
+    @property
+    def zone(self) -> Zone:
+        """The zone of written times without an offset."""
+        return Zone() if self.time_zone is None else Zone.of(self.time_zone)
+
     def time_of(self, column: str) -> str | None:
         """Return how the times of one of our columns are written, if the caller says it."""
         times = self.times
@@ -179,6 +237,12 @@ class Mapped(Layout):
             "columns": dict(self.columns or {}),
             "time_unit": dict(times) if isinstance(times, Mapping) else times,
             "interval": self.candle_length,
+            "words": {column: dict(meanings) for column, meanings in (self.words or {}).items()},
+            "time_zone": self.time_zone,
+            "stamped": self.stamped,
+            "volatility_unit": self.volatility_unit,
+            "rate_unit": self.rate_unit,
+            "divisors": dict(self.divisors),
         }
 
     def require_used(self, market: Market) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import polars as pl
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from tidytape.errors import QueryError
 from tidytape.lake._amount_units import CountedUnit, documented, of_mapped
 from tidytape.lake._dedupe import with_ids
-from tidytape.lake._tables import LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES, TRADES
+from tidytape.lake._tables import LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, RECORDED_CANDLES, TRADES
 from tidytape.lake.ingest._column_map import ColumnMap
 from tidytape.lake.ingest._columns import (
     BELOW_ZERO,
@@ -27,6 +28,7 @@ from tidytape.lake.ingest._fields import ABOVE_ZERO, Field, Kind, checked, impos
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._mapped import Mapped
 from tidytape.lake.ingest._time import DATE, ISO, unit_of
+from tidytape.times import SECOND
 
 
 class MappedRows:
@@ -54,7 +56,10 @@ class MappedRows:
         self.job = job
         self.table = layout.of
         self.parsed = parsed
-        self.header = list(header)
+        # A column without a name, or with that of another, is called by its place.
+        self.header = [
+            name if name and list(header).count(name) == 1 else f"#{place}" for place, name in enumerate(header, 1)
+        ]
         self.constants = {
             name: value
             for name, value in {
@@ -70,7 +75,7 @@ class MappedRows:
         self._replaced_exchange = (
             "exchange" in self.constants
             and self.header.count("exchange") == 1
-            and "exchange" not in self.mapped.values()
+            and ("exchange",) not in self.mapped.values()
         )
         memory = {} if parsed.piece is None else parsed.piece.memory
         self._exchanges: set[str] = memory.setdefault("exchanges", set())
@@ -80,23 +85,40 @@ class MappedRows:
         self.by_id = self.table is TRADES and "id" in self.mapped and memory.get("by_id", True)
         self._memory = memory
         self.before = 0
-        parsed.amount_unit = partial(_amount_unit, self._exchanges, job.market.category)
+        self._words = {
+            column: {text.lower(): None if meaning == _UNKNOWN else meaning for text, meaning in words.items()}
+            for column, words in (layout.words or {}).items()
+        }
+        self._doubtful = dict.fromkeys(_DOUBTFUL, (0, 0))
+        parsed.amount_unit = partial(_amount_unit, layout, self._exchanges, job.market.category)
+        parsed.is_described = (layout.counted or layout.documented_by) is not None
         parsed.time_unit = layout.time_of("timestamp")
 
     @classmethod
     def of_arrow(cls, layout: Mapped, job: Job, schema: pa.Schema, parsed: Parsed) -> MappedRows:
         """Return an object that takes rows of Arrow data; QueryError also for times whose zone is unknown."""
         # Lists and structs are left out, because none of our columns is one.
-        names = [field.name for field in schema if not pa.types.is_nested(field.type)]
+        names = [
+            field.name
+            for field in schema
+            if field.name and schema.names.count(field.name) == 1 and not pa.types.is_nested(field.type)
+        ]
         rows = cls(layout, job, names, parsed)
-        for column, name in rows.mapped.items():
-            _refuse_naive(layout.time_of(column), schema.field(name), job.path.name)
+        for column, parts in rows.mapped.items():
+            for name in rows.named(parts):
+                _refuse_naive(layout, column, schema.field(name), job.path.name)
         return rows
+
+    def named(self, parts: Iterable[str]) -> list[str]:
+        """Return the parts of a column that are columns of the file, and not texts in quotes."""
+        return [part for part in parts if part in self.header]
 
     @property
     def used(self) -> list[str]:
         """The file's columns that are read, in the file's order."""
-        used = {*self.mapped.values(), *(["exchange"] if self._replaced_exchange else [])}
+        used = {*chain.from_iterable(self.mapped.values()), *self.layout.where}
+        if self._replaced_exchange:
+            used.add("exchange")
         return [name for name in self.header if name in used]
 
     def take_arrow(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -116,18 +138,68 @@ class MappedRows:
         columns = dict(zip(self.header, rows.columns[1:], strict=False))
         if self._replaced_exchange:
             self._require_one_exchange(rows[columns["exchange"]])
-        texts = rows.select(
-            "line", *(pl.col(columns[name]).alias(column) for column, name in self.mapped.items())
-        )
+        for name, pattern in self.layout.where.items():
+            if name in columns:
+                others = rows.filter(~pl.col(columns[name]).fill_null("").str.contains(pattern))
+                self.parsed.ignore(f"row of another {name}", others.height)
+                rows = rows.join(others, on="line", how="anti", maintain_order="left") if others.height else rows
+        texts = rows.select("line", *(self._joined(column, columns) for column in self.mapped))
+        if self.table is RECORDED_CANDLES:
+            texts = self._with_values(texts)
         constants = {name: pl.lit(value) for name, value in self.constants.items() if name not in self.mapped}
-        events = self.parsed.bad.take(checked(texts, self._fields(texts))).with_columns(**constants)
+        events = self.parsed.bad.take(checked(texts, self._fields(texts))).with_columns(
+            *(pl.col(name) / divisor for name, divisor in self.layout.divisors.items() if name in self.mapped), **constants
+        )
+        if self.table is OPTION_QUOTES and "raw_symbol" not in events.columns:
+            events = events.with_columns(_OPTION_NAME)
         if "raw_symbol" in self.mapped:
             noun = "trade" if self.table is TRADES else "row"
             events = self.parsed.only(events, self.job.raw_symbol, others=f"{noun} of another market")
         if self.table is RECORDED_CANDLES:
+            if self.layout.stamped == "end":
+                events = events.with_columns(timestamp=_start_of(pl.col("timestamp"), pl.col("interval")))
             events = self.parsed.bad.take(impossible(events))
         if not events.is_empty():
-            self._put(events)
+            self._put(self._in_our_units(events))
+
+    def _joined(self, column: str, columns: Mapping[str, str]) -> pl.Expr:
+        """Return the text of one of our columns; ``columns`` are the names of the file's columns in the frame."""
+        parts = [pl.col(columns[part]) if part in columns else pl.lit(part.strip("'")) for part in self.mapped[column]]
+        is_time_column = is_time(column_of(self.table, column))
+        text = parts[0] if len(parts) == 1 else pl.concat_str(parts, separator=" " if is_time_column else "-")
+        if words := self._words.get(column):
+            text = text.str.to_lowercase().replace(words)
+        if column in self.layout.divisors:
+            text = pl.when(text != _NO_PRICE).then(text)
+        return text.alias(column)
+
+    def _with_values(self, texts: pl.DataFrame) -> pl.DataFrame:
+        """Return the candles, and count those without prices or volume: without trades, or still open."""
+        prices = [pl.col(name) for name in ("open", "high", "low", "close") if name in self.mapped]
+        volume = [pl.col("volume")] if "volume" in self.mapped else []
+        is_empty = pl.any_horizontal(text.is_in(_NONE) for text in (*prices, *volume)) | pl.all_horizontal(
+            text.fill_null("") == "" for text in prices
+        )
+        candles = texts.filter(~is_empty.fill_null(value=False))
+        self.parsed.ignore("candle without prices or volume", texts.height - candles.height)
+        return candles
+
+    def _in_our_units(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Return rates as fractions and volatilities in percent, and count values whose unit is doubtful."""
+        for column, (parameter, is_doubtful) in _DOUBTFUL.items():
+            if column not in self.mapped:
+                continue
+            unit = getattr(self.layout, parameter)
+            if unit is None:
+                values = events[column].drop_nulls()
+                doubtful, count = self._doubtful[column]
+                is_one = values.to_frame().select(is_doubtful(pl.col(column)).sum()).item()
+                self._doubtful[column] = doubtful + is_one, count + len(values)
+            elif unit == "decimal":
+                events = events.with_columns(pl.col(column) * 100)
+            elif column == "rate" and unit == "percent":
+                events = events.with_columns(pl.col(column) / 100)
+        return events
 
     def _require_one_exchange(self, names: pl.Series) -> None:
         """Raise QueryError if a column names several exchanges, whose markets the caller's name would merge."""
@@ -162,7 +234,10 @@ class MappedRows:
         self.parsed.batch(self.table).add(frame)
 
     def finish(self) -> None:
-        """Set, after the last row, what orders the events of one timestamp."""
+        """Set, after the last row, what orders the events of one timestamp; QueryError if a unit is doubtful."""
+        for column, (doubtful, count) in self._doubtful.items():
+            if 2 * doubtful > count and self.parsed.piece is None:
+                raise _doubtful_unit(column, self.job)
         self._memory["by_id"] = self.by_id
         if self.by_id:
             self.parsed.batch(TRADES).order_by_id()
@@ -171,12 +246,14 @@ class MappedRows:
 
     def _fields(self, texts: pl.DataFrame) -> dict[str, Field]:
         fields = {}
-        for name, name_in_file in self.mapped.items():
+        for name, parts in self.mapped.items():
             column = column_of(self.table, name)
             kind = self._time(texts[name]) if is_time(column) else kind_of(self.table, name, column)
             if column is not None and name == "price" and self.job.market.category not in BELOW_ZERO:
                 kind = ABOVE_ZERO
-            fields[name] = Field(name_in_file, kind, needed=column is None or is_needed(self.table, column))
+            is_known = None not in self._words.get(name, {}).values()
+            needed = (column is None or is_needed(self.table, column)) and is_known
+            fields[name] = Field("+".join(parts), kind, needed=needed)
         return fields
 
     def _time(self, texts: pl.Series) -> Kind:
@@ -189,7 +266,7 @@ class MappedRows:
                 self.parsed.time_unit = unit
         # The unit stays unknown if no text of this block is a time; a later block may show it.
         hint = "time_unit (--time-unit) or time_format (--time-format) says how times are written"
-        return time(unit or ISO, hint=hint)
+        return time(unit or ISO, self.layout.zone, hint=hint)
 
 
 def _are_integers(ids: pl.Series) -> bool:
@@ -198,10 +275,52 @@ def _are_integers(ids: pl.Series) -> bool:
     return not numbers.is_null().any()
 
 
+_UNKNOWN = "none"
+"""What a word means that says that something is unknown."""
+_NONE = ("null", "NULL", "NaN", "nan", "None", "N/A", "NA", "-", "9223372036854775807")
+"""Words for no value."""
+_NO_PRICE = "9223372036854775807"
+"""The integer of 64 bits that stands for no price, where prices are integers."""
+_DOUBTFUL: Mapping[str, tuple[str, Callable[[pl.Expr], pl.Expr]]] = {
+    "implied_volatility": ("volatility_unit", lambda percent: percent < 5),
+    "rate": ("rate_unit", lambda fraction: fraction.abs() >= 0.005),
+}
+"""Columns whose unit is doubtful if most values are as these functions say, and the option that states the unit."""
+
+
+def _doubtful_unit(column: str, job: Job) -> QueryError:
+    parameter, _ = _DOUBTFUL[column]
+    expected = {
+        "implied_volatility": "percent or decimal: most volatilities of {} are below 5, as decimals are",
+        "rate": "fraction or percent: most rates of {} are 0.005 or more, which is 0.5 % as a fraction",
+    }[column]
+    return QueryError(parameter, got=None, expected=expected.format(job.path.name))
+
+
+_OPTION_NAME = pl.concat_str(
+    pl.col("coin"),
+    pl.from_epoch("expiry", time_unit="ns").dt.strftime("%y%m%d"),
+    pl.col("strike").cast(pl.String).str.strip_suffix(".0"),
+    pl.col("option_type").str.head(1),
+    separator="-",
+).alias("raw_symbol")
+"""The name of an option whose file has none: BTC-240927-60000-C."""
+
+
+def _start_of(end: pl.Expr, interval: pl.Expr) -> pl.Expr:
+    """Return the start of a candle from its end, which may be up to a second early. [ns]"""
+    missing = -end % interval
+    return end + pl.when(missing <= SECOND).then(missing).otherwise(0) - interval
+
+
 def _amount_unit(
-    exchanges: Collection[str], category: str | None, table: str, exchange: str, raw_symbol: str
+    layout: Mapped, exchanges: Collection[str], category: str | None, table: str, exchange: str, raw_symbol: str
 ) -> CountedUnit | None:
-    """Return the unit of amounts: by the file's name of the exchange if that is known, else by the caller's name."""
+    """Return the unit of amounts: the kind's, else by the file's name of the exchange, else by the caller's name."""
+    if layout.counted is not None:
+        return layout.counted
+    if layout.documented_by is not None:
+        return documented(layout.documented_by, raw_symbol, table, otherwise=None)
     unit = of_mapped(table, exchange, raw_symbol, category)
     for name in exchanges:  # there is at most one
         unit = documented(name, raw_symbol, table, otherwise=unit)
@@ -252,9 +371,10 @@ def put_texts(
         rows.finish()
 
 
-def _refuse_naive(unit: str | None, field: pa.Field, file: str) -> None:
+def _refuse_naive(layout: Mapped, column: str, field: pa.Field, file: str) -> None:
     """Raise QueryError if times have no zone, or no time of day, and the caller does not say what they mean."""
-    if unit == ISO:
+    unit = layout.time_of(column)
+    if unit == ISO or (layout.time_zone is not None and not pa.types.is_date(field.type)):
         return
     if pa.types.is_timestamp(field.type) and field.type.tz is None:
         raise QueryError(
@@ -271,9 +391,10 @@ def _refuse_naive(unit: str | None, field: pa.Field, file: str) -> None:
 
 
 def _as_text(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column as text; times become ISO 8601 in UTC."""
+    """Return a column as text; times become ISO 8601, in UTC if they have a zone."""
     column = pl.col(name)
     if not isinstance(dtype, pl.Datetime):
         return column.cast(pl.String).alias(name)
-    utc = column.dt.convert_time_zone("UTC") if dtype.time_zone else column.dt.replace_time_zone("UTC")
-    return utc.dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ").alias(name)
+    if dtype.time_zone is None:
+        return column.dt.strftime("%Y-%m-%dT%H:%M:%S%.9f").alias(name)
+    return column.dt.convert_time_zone("UTC").dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ").alias(name)

@@ -1,8 +1,11 @@
-"""Files of your own, with a map of their columns: delimited text, lines of JSON objects, and Parquet."""
+"""Files of your own, with a map of their columns: delimited text, JSON, lines of JSON objects, Parquet and Feather."""
 
 from __future__ import annotations
 
 import csv
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +13,11 @@ import orjson
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import feather
 
-from tidytape.errors import IngestError, QueryError
+from tidytape.errors import IngestError, QueryError, counted
 from tidytape.lake._batch import Spool
-from tidytape.lake.ingest._decode import Header, decoded, delimited, unreadable_header
+from tidytape.lake.ingest._decode import Header, decoded, delimited, json_values, unreadable_header
 from tidytape.lake.ingest._layout import Job, Parsed, Progress
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._mapped import Mapped
@@ -38,6 +42,11 @@ class Csv(Mapped):
         See `Mapped`.
     delimiter : str, optional
         The character between the columns; by default recognised by the header.
+    header : str, optional
+        Names of the columns, for files without a header: ``"timestamp,price,amount"``. Our names need no map, and a
+        column called ``-`` is not read.
+    skip_lines : int
+        Number of lines before the header.
 
     Examples
     --------
@@ -47,9 +56,12 @@ class Csv(Mapped):
 
     name = "csv"
     follows = True
-    header_lines = 1
 
     delimiter: str | None = option("One character; by default recognised by the header.")
+    header: str | None = option(
+        "Names of the columns, if the file has no header: timestamp,price,amount; - for one that is not read."
+    )
+    skip_lines: int = option("Number of lines before the header.", default=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,9 +72,15 @@ class Csv(Mapped):
                 "delimiter", got=self.delimiter, expected="one ASCII character, e.g. ; or a tab, and no quote"
             )
 
+    @property
+    def header_lines(self) -> int:  # type: ignore[override]  # of this object
+        """Number of lines before the first row."""
+        return int(self.skip_lines) + (self.header is None)
+
     def identity(self, market: Market) -> dict[str, Any]:
         """Return the options that change which rows are read."""
-        return super().identity(market) | {"delimiter": self.delimiter}
+        own = {"delimiter": self.delimiter, "header": self.header, "skip_lines": int(self.skip_lines)}
+        return super().identity(market) | own
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
@@ -73,21 +91,58 @@ class Csv(Mapped):
             if parsed.bad.first and parsed.bad.first[0][0] < number:
                 # The broken line may have been the header, and this one a row.
                 raise unreadable_header(job, *parsed.bad.first[0])
-            delimiter = _character(self.delimiter or max(_DELIMITERS, key=text.count)) or ","
-            try:
-                names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
-            except csv.Error as error:
-                reason = "it holds a bare carriage return" if "\r" in text.rstrip("\r") else str(error)
-                raise unreadable_header(job, number, reason) from error
+            header = self._header(job, number, text)
             # Made before any line is split, because a wrong map is wrong for all lines.
-            readers.append(MappedRows(self, job, names, parsed))
-            return Header(names, delimiter=delimiter, is_ragged=True)
+            readers.append(MappedRows(self, job, header.names, parsed))
+            return header
 
-        for _, texts in delimited(job, parsed, progress, described):
+        for _, texts in delimited(job, parsed, progress, described, skip=int(self.skip_lines)):
             readers[0].take(texts)
         if readers:  # empty if the piece has no line yet
             readers[0].finish()
         return parsed
+
+    def _header(self, job: Job, number: int, text: str) -> Header:
+        """Return the columns of a file whose first line is ``text``."""
+        delimiter = _character(self.delimiter or max(_DELIMITERS, key=text.count)) or ","
+        try:
+            names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
+        except csv.Error as error:
+            reason = "it holds a bare carriage return" if "\r" in text.rstrip("\r") else str(error)
+            raise unreadable_header(job, number, reason) from error
+        if self.header is not None:
+            stated = [name.strip() for name in self.header.split(",")]
+            if len(stated) != len(names):
+                raise QueryError(
+                    "header", got=self.header, expected=f"{counted(len(names), 'name')}, as {job.path.name} has columns"
+                )
+            return Header(
+                ["" if name == "-" else name for name in stated], is_line=False, delimiter=delimiter, is_ragged=True
+            )
+        if is_row(names):
+            columns = ",".join(["timestamp", *_LETTERS[1 : len(names)]])
+            raise QueryError(
+                "header",
+                got=None,
+                expected=f"the names of the columns of {job.path.name}, whose first line is a row: {text[:_SHOWN]}",
+                hint=f"e.g. ``header={columns!r}``; our names need no map",
+            )
+        return Header(names, delimiter=delimiter, is_ragged=True)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SHOWN = 80
+"""Most characters of a line that an error shows."""
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\d{4}[-./]?\d\d[-./]?\d\d.*")
+
+
+def is_row(names: list[str]) -> bool:
+    """Return whether the first line of a file is a row: a number or a time is among its texts.
+
+    A frame without names of columns is written with the numbers 0, 1, 2, …, which are names.
+    """
+    is_numbered = [name for name in names if name] == list(map(str, range(len([name for name in names if name]))))
+    return not is_numbered and any(_NUMBER.fullmatch(name) for name in names)
 
 
 def _character(text: str) -> str | None:
@@ -197,15 +252,159 @@ class Parquet(Mapped):
         parsed = Parsed(spool)
         size = job.path.stat().st_size if job.path.is_file() else 0
         try:
-            with pq.ParquetFile(job.path) as file:
-                reader = MappedRows.of_arrow(self, job, file.schema_arrow, parsed)
-                batches = file.iter_batches(batch_size=_ROWS, columns=reader.used)
-                for batch in batches:
+            with self._opened(job) as (schema, batches, count):
+                reader = MappedRows.of_arrow(self, job, schema, parsed)
+                for batch in batches(reader.used):
                     reader.take_arrow(batch)
-                    progress(size * batch.num_rows // max(file.metadata.num_rows, 1))
+                    progress(size * batch.num_rows // max(count, 1))
         except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
             raise IngestError(
-                f"{job.path}: no Parquet file that can be read: {error}", path=str(job.path)
+                f"{job.path}: no {self.name.capitalize()} file that can be read: {error}", path=str(job.path)
             ) from error
         reader.finish()
         return parsed
+
+    @contextmanager
+    def _opened(self, job: Job) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]], int]]:
+        """Yield the schema of a file, a function that returns the batches of some columns, and the number of rows."""
+        with pq.ParquetFile(job.path) as file:
+            yield (
+                file.schema_arrow,
+                lambda columns: file.iter_batches(batch_size=_ROWS, columns=columns),
+                file.metadata.num_rows,
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feather(Parquet):
+    """Feather files, with a map of their columns.
+
+    Parameters
+    ----------
+    columns, table, time_unit, time_format, interval
+        See `Mapped`.
+
+    Examples
+    --------
+    >>> Feather(table="candles", interval="1h").interval
+    '1h'
+    """
+
+    name = "feather"
+
+    @contextmanager
+    def _opened(self, job: Job) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]], int]]:
+        table = feather.read_table(job.path)
+        yield table.schema, lambda columns: table.select(columns).to_batches(_ROWS), table.num_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Json(Csv):
+    """JSON files: an array of objects or of arrays, alone or inside an answer.
+
+    Arrays of arrays need ``header``, the names of their values. A file is read into memory as a whole.
+
+    Parameters
+    ----------
+    at : str, optional
+        Where the array is: ``"result.trades"`` is the array under ``trades`` in the object under ``result``. By default
+        the only array of the file that holds objects or arrays.
+    columns, table, time_unit, time_format, interval, header
+        See `Mapped` and `Csv`.
+
+    Examples
+    --------
+    >>> Json(at="result.trades", columns={"side": "direction"}).at
+    'result.trades'
+    """
+
+    name = "json"
+    follows = False
+
+    at: str | None = option("Where the array of rows is, e.g. result.trades.")
+
+    def identity(self, market: Market) -> dict[str, Any]:
+        """Return the options that change which rows are read."""
+        return super().identity(market) | {"at": self.at}
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file."""
+        parsed = Parsed(spool)
+        answers = list(json_values(job.path, parsed.bad, progress))
+        rows = [row for number, answer in answers for row in self._rows(answer, job, number, is_only=len(answers) == 1)]
+        if not rows:
+            raise IngestError(f"{job.path}: no objects or arrays of values", path=str(job.path))
+        names = self._names(rows, job)
+        reader = MappedRows(self, job, names, parsed)
+        for first in range(0, len(rows), _ROWS):
+            part = rows[first : first + _ROWS]
+            columns = {
+                f"c{place}": pl.Series([_text(row, name, place) for row in part], dtype=pl.String)
+                for place, name in enumerate(names)
+            }
+            reader.take(pl.DataFrame({"line": range(first + 1, first + len(part) + 1), **columns}))
+        parsed.lines = len(rows)
+        reader.finish()
+        return parsed
+
+    def _rows(self, answer: Any, job: Job, number: int, *, is_only: bool) -> list[Any]:
+        """Return the rows of one JSON value: those at the stated place, those of its only array, or the value itself."""
+        if self.at is not None:
+            found = answer
+            for part in self.at.split("."):
+                found = found.get(part) if isinstance(found, dict) else None
+            if not isinstance(found, list):
+                raise QueryError(
+                    "at", got=self.at, expected=f"an array of {job.path.name}: {_or(_arrays(answer)) or 'it has none'}"
+                )
+            return found
+        arrays = _arrays(answer) if is_only and isinstance(answer, dict) else {}
+        if len(arrays) > 1:
+            raise QueryError("at", got=None, expected=f"one of the arrays of {job.path.name}: {_or(arrays)}")
+        if not arrays and not isinstance(answer, dict | list):
+            message = f"{job.path}:{number}: neither an object nor an array"
+            raise IngestError(message, path=str(job.path), line=number)
+        return next(iter(arrays.values()), [answer])
+
+    def _names(self, rows: list[Any], job: Job) -> list[str]:
+        """Return the names of the columns: those of the objects, or those that the caller gives to arrays of values."""
+        if all(isinstance(row, dict) for row in rows):
+            names: dict[str, None] = {}
+            for row in rows[:_LOOKED_AT]:
+                names |= {name: None for name, value in row.items() if not isinstance(value, dict | list)}
+            return list(names)
+        width = max(len(row) if isinstance(row, list) else 0 for row in rows[:_LOOKED_AT])
+        if self.header is None:
+            raise QueryError(
+                "header",
+                got=None,
+                expected=f"the names of the {width} values of an array, e.g. of {str(rows[0])[:_SHOWN]}",
+                hint=f"e.g. ``header={','.join(['timestamp', *_LETTERS[1:width]])!r}``; our names need no map",
+            )
+        return ["" if name.strip() == "-" else name.strip() for name in self.header.split(",")]
+
+
+def _arrays(answer: Any, path: str = "") -> dict[str, list[Any]]:
+    """Return the arrays of objects or of arrays inside an object, by their places."""
+    if isinstance(answer, list):
+        return {path: answer} if path and answer and all(isinstance(row, dict | list) for row in answer) else {}
+    arrays: dict[str, list[Any]] = {}
+    if isinstance(answer, dict):
+        for name, value in answer.items():
+            arrays |= _arrays(value, f"{path}.{name}" if path else name)
+    return arrays
+
+
+def _or(arrays: Iterable[str]) -> str:
+    return " or ".join(arrays)
+
+
+def _text(row: Any, name: str, place: int) -> str | None:
+    """Return a value of a row as text; None if the row has none."""
+    if isinstance(row, dict):
+        value = row.get(name)
+    else:
+        value = row[place] if isinstance(row, list) and place < len(row) else None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None or isinstance(value, dict | list) else str(value)

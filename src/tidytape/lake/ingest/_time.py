@@ -13,7 +13,7 @@ the day. The directives of a format are those of Python's ``strftime``:
 ``%I``, ``%p`` the hour, 1 to 12, and AM or PM
 ``%M``, ``%S`` minutes and seconds
 ``%f``        digits of the second's fraction, up to nine
-``%z``        the offset from UTC, as +0200, +02:00 or Z; times without one are in UTC
+``%z``        the offset from UTC, as +0200, +02:00 or Z; times without one are in the zone of the caller, or UTC
 ``%%``        a percent sign
 ============= =====================================================================================================
 """
@@ -22,19 +22,24 @@ from __future__ import annotations
 
 import calendar
 import re
+import zoneinfo
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import polars as pl
 
 from tidytape.errors import QueryError
-from tidytape.times import SECOND
+from tidytape.times import HOUR, SECOND
 
 UNITS: Mapping[str, int] = MappingProxyType({"s": 9, "ms": 6, "us": 3, "ns": 0})
 """Number of decimal places from an epoch unit to nanoseconds."""
 
+EPOCH = "epoch"
+"""The unit of numbers whose unit changes from row to row: each is in the only unit in which it is a time."""
+
 ISO = "iso"
-"""The unit of a written date and time."""
+"""The unit of a written date and time, the year first."""
 
 DATE = "date"
 """The unit of a written date, which stands for its first instant in UTC. It is never recognised, because a file of
@@ -44,10 +49,12 @@ dates may have lost the time of day."""
 _FIRST, _LAST = 946_684_800, 4_102_444_800
 
 _NUMBER = r"^(\d{1,19})(?:\.(\d{1,18}))?$"
-_WRITTEN = (
-    r"^(\d{4}-\d{2}-\d{2})[T ](\d{2}:[0-5]\d:[0-5]\d)(?:[.,](\d{1,9})\d*)?"
-    r"\s?(?:(?:Z|z|UTC)|([+-])([01]\d|2[0-3]):?([0-5]\d))?$"
+_OFFSET = r"\s?(?:(?:Z|z|UTC|GMT)|([+-])([01]\d|2[0-3]):?([0-5]\d)?)?$"
+_WRITTEN = r"^(\d{4}-\d{2}-\d{2})[T ](\d{2}:[0-5]\d:[0-5]\d)(?:[.,](\d{1,9})\d*)?" + _OFFSET
+_OTHERWISE_WRITTEN = (
+    r"^(\d{4})[-./]?(\d{2})[-./]?(\d{2})[T D](\d{2}):?([0-5]\d)(?::?([0-5]\d)(?:[.,](\d{1,9})\d*)?)?" + _OFFSET
 )
+"""Every other way of writing a time whose year comes first: 2024.08.08 12:00, 20240808 120000."""
 
 
 def written_as(
@@ -78,11 +85,11 @@ def written_as(
 
 
 def _unit_named(unit: str) -> str:
-    if unit not in {ISO, DATE, *UNITS}:
+    if unit not in {ISO, DATE, EPOCH, *UNITS}:
         raise QueryError(
             "time_unit",
             got=unit,
-            expected="one of iso, date, " + ", ".join(UNITS),
+            expected="one of iso, date, epoch, " + ", ".join(UNITS),
             hint="``time_format`` says any other way of writing times",
         )
     return unit
@@ -92,7 +99,8 @@ def described(unit: str) -> str:
     """Return what a message calls a time in a unit or a format."""
     if unit in UNITS:
         return f"an epoch time in {unit}"
-    return {ISO: "a written date and time", DATE: "a written date"}.get(unit, f"a time written as {unit}")
+    named = {ISO: "a written date and time", DATE: "a written date", EPOCH: "an epoch time"}
+    return named.get(unit, f"a time written as {unit}")
 
 
 def unit_of(text: pl.Series) -> str | None:
@@ -122,7 +130,7 @@ def _unit(text: pl.Expr) -> pl.Expr:
     """Return the unit in which a text is a time; null if it is none."""
     integer = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
     return pl.coalesce(
-        pl.when(text.str.contains(_WRITTEN)).then(pl.lit(ISO)),
+        pl.when(text.str.contains(_WRITTEN) | text.str.contains(_OTHERWISE_WRITTEN)).then(pl.lit(ISO)),
         *(
             pl.when(integer.is_between(_FIRST * scale, _LAST * scale, closed="left")).then(pl.lit(name))
             for name, scale in ((name, 10 ** (9 - places)) for name, places in UNITS.items())
@@ -130,36 +138,93 @@ def _unit(text: pl.Expr) -> pl.Expr:
     )
 
 
-def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """The zone of times that are written without an offset: a zone of the IANA database, and hours ahead of it.
+
+    Brokers' clocks that show 00:00 when New York closes at 17:00 are in ``America/New_York+7h``.
+    """
+
+    name: str = "UTC"
+    ahead: int = 0
+    """How far the clock of the times is ahead of the zone. [ns]"""
+
+    @classmethod
+    def of(cls, text: str) -> Zone:
+        """Return the zone that a text names.
+
+        Raises
+        ------
+        QueryError
+            If there is no such zone.
+
+        Examples
+        --------
+        >>> Zone.of("America/New_York+7h"), Zone.of("UTC-05:30").ahead / 3600e9
+        (Zone(name='America/New_York', ahead=25200000000000), -5.5)
+        """
+        match = re.fullmatch(r"(.*?)(?:([+-])(\d{1,2})(?::?([0-5]\d))?h?)?", text.strip())
+        assert match is not None  # every text is some name and no hours
+        name, sign, hours, minutes = match.groups()
+        if _is_zone(text.strip()):
+            return cls(text.strip())
+        if not _is_zone(name or "UTC") or (name in {"", "UTC"} and sign is None):
+            raise QueryError(
+                "time_zone",
+                got=text,
+                expected="a zone such as America/New_York, UTC-5, or America/New_York+7h for a clock seven hours ahead "
+                "of New York",
+            )
+        ahead = int(hours or 0) * HOUR + int(minutes or 0) * HOUR // 60
+        return cls(name or "UTC", -ahead if sign == "-" else ahead)
+
+    def from_local(self, seconds: pl.Expr) -> pl.Expr:
+        """Return times of this zone as times of UTC; null where the clock shows a time twice or never. [s]"""
+        if self == Zone():
+            return seconds
+        local = pl.from_epoch(seconds - self.ahead // SECOND, time_unit="s")
+        return local.dt.replace_time_zone(self.name, ambiguous="null", non_existent="null").dt.epoch("s")
+
+
+def _is_zone(name: str) -> bool:
+    return name in zoneinfo.available_timezones()
+
+
+def nanoseconds(text: pl.Expr, unit: str, zone: Zone = Zone()) -> pl.Expr:  # noqa: B008  # frozen
     """Return times that are text as epoch nanoseconds.
 
     Parameters
     ----------
     text : expression, str
-        ISO 8601 with an offset, or without one for UTC; or a number in ``unit``, with or without decimals. Parts of
-        a nanosecond are cut off.
-    unit : {"iso", "date", "s", "ms", "us", "ns"} or format
+        A date and time, the year first, with an offset, or without one in ``zone``; or a number in ``unit``, with or
+        without decimals. Parts of a nanosecond are cut off.
+    unit : {"iso", "date", "epoch", "s", "ms", "us", "ns"} or format
         How the times are written, as `written_as` returns it.
+    zone : Zone
+        The zone of written times without an offset.
 
     Returns
     -------
     expression, int64
-        Null if the text is not such a time, or not between the years 2000 and 2100. [ns since the epoch]
+        Null if the text is not such a time, or not between the years 2000 and 2100, and where the clock of the zone
+        shows the time twice or never. [ns since the epoch]
 
     Examples
     --------
-    >>> frame = pl.DataFrame({"t": ["2023-09-05T18:00:01.281719+02:00", "2023-09-05 16:00:01", "soon"]})
+    >>> frame = pl.DataFrame({"t": ["2023-09-05T18:00:01.281719+02:00", "2023.09.05 16:00", "soon"]})
     >>> frame.select(nanoseconds(pl.col("t"), "iso"))["t"].to_list()
-    [1693929601281719000, 1693929601000000000, None]
+    [1693929601281719000, 1693929600000000000, None]
     >>> pl.DataFrame({"t": ["1693929601.5"]}).select(nanoseconds(pl.col("t"), "s"))["t"].to_list()
     [1693929601500000000]
     """
     if unit in UNITS:
         value = _from_number(text, UNITS[unit])
+    elif unit == EPOCH:
+        value = pl.coalesce(nanoseconds(text, one_unit) for one_unit in UNITS)
     elif unit == DATE:
-        value = _from_date(text)
+        value = _from_date(text, zone)
     else:
-        value = _from_iso(text if unit == ISO else _as_iso(text, unit))
+        value = _from_iso(text if unit == ISO else _as_iso(text, unit), zone)
     return pl.when(value.is_between(_FIRST * SECOND, _LAST * SECOND, closed="left")).then(value)
 
 
@@ -176,20 +241,44 @@ def _digits(fraction: pl.Expr, places: int) -> pl.Expr:
     return digits.cast(pl.Int64, strict=False)
 
 
-def _from_date(text: pl.Expr) -> pl.Expr:
+def _from_date(text: pl.Expr, zone: Zone) -> pl.Expr:
     # The pattern is needed, because the parser accepts a year of more than four digits.
-    day = text.str.extract(r"^(\d{4}-\d{2}-\d{2})$", 1)
-    return _from_seconds(day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s"))
+    day = text.str.extract(r"^(\d{4}[-./]?\d{2}[-./]?\d{2})$", 1).str.replace_all(r"[-./]", "")
+    midnight = day.str.to_date("%Y%m%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s")
+    return _from_seconds(zone.from_local(midnight))
 
 
-def _from_iso(text: pl.Expr) -> pl.Expr:
+def _from_iso(text: pl.Expr, zone: Zone) -> pl.Expr:
+    text = text.map_batches(_as_written, return_dtype=pl.String)
     day, clock = text.str.extract(_WRITTEN, 1), text.str.extract(_WRITTEN, 2)
     date_time = (day + pl.lit(" ") + clock).str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="ms", strict=False)
     seconds = date_time.dt.epoch("s")
     sign = pl.when(text.str.extract(_WRITTEN, 4) == "-").then(-1).otherwise(1)
     hours, minutes = (text.str.extract(_WRITTEN, group).cast(pl.Int64).fill_null(0) for group in (5, 6))
     offset = sign * (hours * 3600 + minutes * 60)
-    return _from_seconds(seconds - offset) + _digits(text.str.extract(_WRITTEN, 3), 9)
+    in_utc = seconds - offset
+    if zone != Zone():
+        has_offset = text.str.contains(r"(?:[A-Za-z]|\s?[+-]\d{2}:?(?:\d{2})?)$")
+        in_utc = pl.when(has_offset).then(in_utc).otherwise(zone.from_local(seconds))
+    return _from_seconds(in_utc) + _digits(text.str.extract(_WRITTEN, 3), 9)
+
+
+def _as_written(texts: pl.Series) -> pl.Series:
+    """Return times that are written otherwise, the year first, as `_WRITTEN` says; null for other texts."""
+    is_written = texts.str.contains(_WRITTEN)
+    if is_written.all():
+        return texts
+    return pl.select(pl.when(is_written).then(texts).otherwise(_rewritten(pl.lit(texts)))).to_series()
+
+
+def _rewritten(text: pl.Expr) -> pl.Expr:
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes = (
+        text.str.extract(_OTHERWISE_WRITTEN, group) for group in range(1, 11)
+    )
+    offset = (sign + hours + minutes.fill_null("00")).fill_null("")
+    return pl.format(
+        "{}-{}-{} {}:{}:{}.{}{}", year, month, day, hour, minute, second.fill_null("00"), fraction.fill_null("0"), offset
+    )
 
 
 def _from_seconds(seconds: pl.Expr) -> pl.Expr:
