@@ -138,11 +138,11 @@ def _command(layout: type[Layout] | None) -> Callable[..., None]:
 
 def _options(layout: type[Layout] | None) -> dict[str, tuple[Any, Any, Any]]:
     """Return the type, the default and the option of each attribute of a layout and of its market."""
-    from tidytape.lake.ingest._layout import Layout
+    from tidytape.lake.ingest._described import Auto
     from tidytape.lake.ingest._layouts import options_of
     from tidytape.lake.ingest._market import Market
 
-    layout = layout or Layout
+    layout = layout or Auto
     of_market = {name: option for name, option in options_of(Market).items() if name in layout.market_options}
     options = {name: _option(option) for name, option in {**of_market, **options_of(layout)}.items()}
     if layout.needs_exchange:

@@ -79,18 +79,20 @@ class ColumnMap:
         """Return the columns of the file that one of our columns is made of; none if the file has no such column."""
         if not name:
             return ()
-        if self.header.count(name) == 1:
-            return (name,)
-        parts = tuple(self._at_place(part) for part in name.split("+"))
+        parts = [name] if self._at_place(name) in self.header else name.split("+")
+        parts = [self._at_place(part) for part in parts]
         for part in parts:
             if self.header.count(part) != 1 and not part.startswith("'"):
                 raise _map_error(part, self.header, f"for {column} {self._names()}")
-        return parts
+        return tuple(parts)
 
     def _at_place(self, part: str) -> str:
-        """Return the column at a place, #3 for the third; any other text is the name of a column."""
+        """Return the column at a place, #3 for the third, or of a name, in any case if only one has it."""
         place = int(part[1:]) if part[:1] == "#" and part[1:].isdecimal() else 0
-        return self.header[place - 1] if 1 <= place <= len(self.header) else part
+        if 1 <= place <= len(self.header):
+            return self.header[place - 1]
+        alike = [name for name in self.header if plain(name) == plain(part)]
+        return alike[0] if len(alike) == 1 and part not in self.header else part
 
     def _of_same_name(self, column_map: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         """Return the columns of the file that bear our names, without those that the caller maps or overrides."""
@@ -100,7 +102,7 @@ class ColumnMap:
         of_same_name = {}
         for column in known_columns(self._table):
             exact = [name for name in self.header if name == column]
-            names = exact or [name for name in self.header if _plain(name) == column]
+            names = exact or [name for name in self.header if plain(name) == column]
             if not names or column in column_map or column in constants or used_names & {*names}:
                 continue
             if len(names) > 1:
@@ -231,9 +233,9 @@ def suggested_map(columns: Collection[str], header: Sequence[str]) -> dict[str, 
     return pairs
 
 
-def _plain(name: str) -> str:
-    """Return a name in lower case, without the angle brackets that MetaTrader writes."""
-    return name.strip("<> ").lower()
+def plain(name: str) -> str:
+    """Return a name in lower case, without the brackets that some programs write."""
+    return name.strip("<>[] ").lower()
 
 
 def _folded(name: str) -> str:

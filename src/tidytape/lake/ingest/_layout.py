@@ -166,6 +166,10 @@ def _unknown(table: str, exchange: str, raw_symbol: str) -> None:
     """Return None: the file says nothing about its amounts."""
 
 
+def _unclassed(raw_symbol: str) -> None:
+    """Return None: the file says nothing about the classes of its markets."""
+
+
 @dataclass(slots=True)
 class Parsed:
     """What was read from a file.
@@ -196,6 +200,8 @@ class Parsed:
         The file's name of an exchange, by its name in the lake.
     is_described : bool
         Whether the kind of the file says for certain what its amounts count.
+    class_of : callable
+        Takes a symbol, and returns the class that the kind of the file shows, or None.
     any_class : bool
         Whether the file may hold markets of any class, so that a market with trades need not be a spot market.
     futures : bool
@@ -220,6 +226,7 @@ class Parsed:
     contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
     exchanges: dict[str, str] = field(default_factory=dict)
     is_described: bool = False
+    class_of: Callable[[str], str | None] = _unclassed
     any_class: bool = False
     futures: bool = False
     notes: list[Note] = field(default_factory=list)

@@ -13,6 +13,7 @@ from tidytape.lake.ingest._binance_vision import BinanceVision
 from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
+from tidytape.lake.ingest._described import Auto, described
 from tidytape.lake.ingest._deribit_chain import DeribitChain
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Layout, nothing_to_choose
@@ -73,6 +74,9 @@ def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
     ]
     if len(candidates) == 1:
         return candidates[0]()
+    kind = None if candidates else described(path, head)
+    if kind is not None:
+        return kind
     if candidates:
         could_be = ", ".join(layout.name for layout in candidates)
         expected = f"one of the layouts it could be: {could_be}"
@@ -99,7 +103,7 @@ def options_of(kind: type[Any]) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | None, Market]:
+def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout, Market]:
     """Return the layout and the market that the options of the command line describe.
 
     Parameters
@@ -123,9 +127,8 @@ def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | No
         )
     attributes = {name: value for name, value in options.items() if value is not None}
     market = Market(**{name: attributes.pop(name) for name in options_of(Market) if name in attributes})
-    kind = None if layout is None else LAYOUTS[layout]
-    layout_options = {} if kind is None else options_of(kind)
+    kind = Auto if layout is None else LAYOUTS[layout]
     for name, value in attributes.items():
-        if name not in layout_options:
+        if name not in options_of(kind):
             raise nothing_to_choose(name, value, f"{layout or 'recognised'} files")
-    return (None if kind is None else kind(**attributes)), market
+    return kind(**attributes), market

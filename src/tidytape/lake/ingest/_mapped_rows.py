@@ -170,7 +170,8 @@ class MappedRows:
         if words := self._words.get(column):
             text = text.str.to_lowercase().replace(words)
         if column in self.layout.divisors:
-            text = pl.when(text != _NO_PRICE).then(text)
+            is_price = (text != _NO_PRICE) & ~text.str.contains(".", literal=True)
+            text = pl.when(is_price).then(text)
         return text.alias(column)
 
     def _with_values(self, texts: pl.DataFrame) -> pl.DataFrame:

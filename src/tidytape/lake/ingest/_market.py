@@ -51,6 +51,8 @@ class Market:
     normalized_symbol, coin : str, optional
         Names of the market across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``. By default they are read from the raw
         symbol, if the market is not registered yet.
+    quote : str, optional
+        Currency of all prices, e.g. ``"USD"``: then every symbol is the name of a coin, as the ticker of a share is.
     category : str, optional
         Market class, by name or alias. By default, if the market is not registered yet: PERPETUAL if it has funding,
         SPOT if it is traded; null if files of the layout may hold markets of every class.
@@ -92,6 +94,7 @@ class Market:
         "Symbol as coin-quote, e.g. BTC-USD; by default read from the raw symbol."
     )
     coin: str | None = option("Base asset; by default read from the raw symbol.")
+    quote: str | None = option("Currency of the prices, if every symbol is a coin or a ticker, e.g. USD for shares.")
     category: str | None = option("SPOT (if left out), PERPETUAL, FUTURE, OPTION or COMBO.")
     tick_size: Number | None = option("Smallest price step; by default the smallest in the files.")
     block_size: Number | None = option("Height of a profile level; by default chosen from the price.")
@@ -113,10 +116,12 @@ class Market:
             self._set("exchange", storable(self.exchange, parameter="exchange", code="INVALID_EXCHANGE"))
         if self.raw_symbol is not None:
             self._set("raw_symbol", storable(self.raw_symbol, parameter="raw_symbol"))
-        for name in ("normalized_symbol", "coin"):
+        for name in ("normalized_symbol", "coin", "quote"):
             value = getattr(self, name)
             if value is not None:
                 self._set(name, values.text(value, parameter=name))
+        if self.normalized_symbol and self.quote:
+            raise QueryError("quote", got=self.quote, expected="nothing beside ``normalized_symbol``, which names it")
         if self.normalized_symbol and not all(map(str.strip, self.normalized_symbol.split("-"))):
             raise QueryError("normalized_symbol", got=self.normalized_symbol, expected="e.g. BTC-USDT")
         for name in ("tick_size", "block_size"):
@@ -191,7 +196,9 @@ class Market:
     def replaced(self) -> list[str]:
         """Columns of the registry whose values the caller replaces."""
         name_columns = (
-            ["normalized_symbol", "coin", "quote_coin"] if self.normalized_symbol or self.coin else []
+            ["normalized_symbol", "coin", "quote_coin"]
+            if self.normalized_symbol or self.coin or self.quote
+            else []
         )
         return name_columns + [
             name for name in ("category", "tick_size", "block_size") if getattr(self, name) is not None

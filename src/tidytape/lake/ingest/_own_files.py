@@ -24,7 +24,7 @@ from tidytape.lake.ingest._mapped import Mapped
 from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market, option
 
-_DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|")
 _WRITTEN_TAB = "\\t"  # a backslash and a t, as a shell passes them on
 _LOOKED_AT = 1000
 """Number of first lines that are searched for names of fields; a field that is often absent should be in one."""
@@ -104,7 +104,7 @@ class Csv(Mapped):
 
     def _header(self, job: Job, number: int, text: str) -> Header:
         """Return the columns of a file whose first line is ``text``."""
-        delimiter = _character(self.delimiter or max(_DELIMITERS, key=text.count)) or ","
+        delimiter = _character(self.delimiter or max(DELIMITERS, key=text.count)) or ","
         try:
             names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
         except csv.Error as error:

@@ -67,10 +67,10 @@ def registry_rows(
     guesses: set[MarketKey] = set()
     for key, summary in summaries.items():
         names: dict[str, str | None] = {}
-        if market.normalized_symbol or market.coin or key not in markets_with_coin:
+        if market.normalized_symbol or market.coin or market.quote or key not in markets_with_coin:
             is_only = len(summaries) == 1 and not has_later_pieces
             names = _names(key[1], market, needed=summary.traded and is_only)
-        if names and market.normalized_symbol is None:
+        if names and market.normalized_symbol is None and market.quote is None:
             guesses.add(key)
         since = summary.since
         if since is None and key not in markets_with_time and not has_later_pieces:
@@ -174,17 +174,19 @@ def _summaries(parsed: Parsed) -> dict[MarketKey, _Summary]:
 
 
 def _class_of(key: MarketKey, market: Market, summary: _Summary, parsed: Parsed) -> str | None:
-    """Return the class of a market: the caller's, else the symbol's, else PERPETUAL if funded, else SPOT if traded.
+    """Return the class of a market: the caller's, else the kind's of the file, else the symbol's, else a guess.
 
-    It is not SPOT if the file may hold markets of every class, or only holds futures. It is null for a market with only
-    open interest, which may be a perpetual or a future.
+    The guess is PERPETUAL if funded, else SPOT if traded; not SPOT if the caller says what a contract is, or the file
+    may hold markets of every class, or only holds futures. It is null for a market with only open interest, which may
+    be a perpetual or a future.
     """
-    category = market.category or told_class(key[1])
+    category = market.category or parsed.class_of(key[1]) or told_class(key[1])
     if category:
         return category
     if summary.funded:
         return Category.PERPETUAL.value
-    return Category.SPOT.value if summary.traded and not (parsed.any_class or parsed.futures) else None
+    is_any = parsed.any_class or parsed.futures or market.contract is not None
+    return Category.SPOT.value if summary.traded and not is_any else None
 
 
 def _require_class(
@@ -230,7 +232,7 @@ def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | 
             "coin": market.coin or coin,
             "quote_coin": quote or None,
         }
-    symbol = guessed(raw_symbol)
+    symbol = guessed(raw_symbol) if market.quote is None else Symbol(raw_symbol.upper(), market.quote.upper())
     if symbol is None and not needed:
         return {}
     if symbol is None:
@@ -238,7 +240,7 @@ def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | 
             "normalized_symbol",
             got=raw_symbol,
             expected="a symbol that coin and quote can be read from; for this one give "
-            "``normalized_symbol``, e.g. BTC-USDT, and ``coin``",
+            "``normalized_symbol``, e.g. BTC-USDT, and ``coin``; or ``quote``, e.g. USD, if it is a ticker",
         )
     if market.coin is not None:
         symbol = Symbol(market.coin, symbol.quote_coin)

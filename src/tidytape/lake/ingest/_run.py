@@ -18,6 +18,7 @@ from tidytape.errors import IngestError, QueryError, TidytapeError
 from tidytape.lake._batch import IN_MEMORY, Spool
 from tidytape.lake._lake import Lake
 from tidytape.lake._tables import MARKETS
+from tidytape.lake.ingest._described import Auto, Described
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS, recognised
 from tidytape.lake.ingest._lines import digest
@@ -261,8 +262,11 @@ class FileReader:
     def _read_file(self, job: Job, progress: Progress) -> Read:
         read = Read(job, Spool(self._memory))
         try:
-            layout = job.layout or recognised(job.path)
-            if job.layout is None and layout.names_exchange:
+            layout = job.layout or Auto()
+            is_recognised = isinstance(layout, Auto)
+            if isinstance(layout, Auto):
+                layout = layout.with_facts(recognised(job.path))
+            if is_recognised and layout.names_exchange:
                 # The caller's exchange is for files that do not name theirs.
                 job = job.of(exchange=None)
             read.source = source_of(digest(job.path), job, layout, skip_bad=self._skip_bad)
@@ -307,7 +311,7 @@ _MISTAKES = (
 
 def parsed_by(layout: Layout, job: Job, spool: Spool, progress: Progress) -> Parsed:
     """Read a file; if a caller's own layout raises an error that is not of tidytape, raise an IngestError instead."""
-    if type(layout) in LAYOUTS.values():
+    if type(layout) in {Described, *LAYOUTS.values()}:
         return layout.read(job, spool, progress)
     try:
         parsed: object = layout.read(job, spool, progress)

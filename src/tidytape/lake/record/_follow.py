@@ -35,6 +35,7 @@ from tidytape.lake._reader import log_notes
 from tidytape.lake._tables import MARKETS, TABLES
 from tidytape.lake.hygiene._info import beat
 from tidytape.lake.ingest._layout import Job, Layout, Parsed
+from tidytape.lake.ingest._described import Auto
 from tidytape.lake.ingest._layouts import recognised_by
 from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest._market import Market, require_market
@@ -362,7 +363,7 @@ class Follower:
             return None
         layout = self._layout
         job = Job(log.path, self._market, layout)
-        if layout is None:
+        if layout is None or isinstance(layout, Auto):
             text = first.decode("utf-8", errors="replace").removeprefix("\ufeff")
             layout = recognised_by({log.path.name}, text, log.path)
             require_followed(layout)

@@ -1,0 +1,268 @@
+"""Recognise the kind of a file, and read it as the kind's `Description` says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidytape.errors import IngestError, QueryError
+from tidytape.lake._batch import Spool
+from tidytape.lake._symbols import QUOTES, guessed
+from tidytape.lake._tables import RECORDED_CANDLES
+from tidytape.lake.ingest._column_map import plain
+from tidytape.lake.ingest._descriptions import DESCRIPTIONS, Description
+from tidytape.lake.ingest._fields import LENGTHS
+from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress, nothing_to_choose
+from tidytape.lake.ingest._mapped import Mapped
+from tidytape.lake.ingest._market import Market, option
+from tidytape.lake.ingest._own_files import DELIMITERS, Feather, Json, Parquet, is_row
+from tidytape.lake.ingest._report import Note
+
+_PREAMBLE = 3
+"""Most lines before a header."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(Layout):
+    """Files whose layout can be recognised by their names and first lines.
+
+    Parameters
+    ----------
+    interval, time_zone, stamped, volatility_unit, rate_unit
+        Facts that a file may not show, see `Csv`; an error asks for those that it needs.
+    """
+
+    name = "auto"
+    follows = True
+    amounts: ClassVar[Mapping[str, str]] = {}
+
+    interval: str | None = option("Length of candles, if the file does not show it, e.g. 1h.")
+    time_zone: str | None = option("Zone of times without an offset, e.g. America/New_York+7h.")
+    stamped: str | None = option("Time of candles: start or end.")
+    volatility_unit: str | None = option("Unit of implied volatilities: percent or decimal.")
+    rate_unit: str | None = option("Unit of funding rates: fraction or percent.")
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The facts that the caller states."""
+        facts = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
+    def with_facts(self, layout: Layout) -> Layout:
+        """Return the layout of a file with the caller's facts; QueryError if it does not use one."""
+        if isinstance(layout, Described):
+            return replace(layout, stated=self.stated)
+        options = {attribute.name for attribute in fields(layout)} if self.stated and hasattr(layout, "__dataclass_fields__") else set()
+        for name, fact in self.stated.items():
+            if name not in options:
+                raise nothing_to_choose(name, fact, layout.files)
+        return replace(layout, **self.stated) if self.stated else layout  # type: ignore[type-var]
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Raise: a file is read by the layout that is recognised."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described(Layout):
+    """A file of a kind that a description tells.
+
+    Parameters
+    ----------
+    description : Description
+        Its kind.
+    skip_lines : int
+        Number of lines before its header.
+    stated : mapping of str to str
+        Facts that the caller states, by option of `Mapped`.
+    """
+
+    description: Description
+    skip_lines: int = 0
+    stated: Mapping[str, str] = field(default_factory=dict)
+
+    amounts: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # of the kind
+        """The kind, in reports and in the sources that a lake notes."""
+        return self.description.title
+
+    @property
+    def files(self) -> str:
+        """What an error calls files of this kind."""
+        return self.description.title
+
+    def identity(self, market: Market) -> dict[str, Any]:
+        """Return what changes which rows are read."""
+        return {"stated": dict(self.stated), "skip_lines": self.skip_lines}
+
+    def require_used(self, market: Market) -> None:
+        """Do nothing: each of the kind's layouts checks it."""
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file as its kind says; QueryError if the caller must state a fact."""
+        description = self.description
+        if description.refusal:
+            raise IngestError(f"{job.path}: {description.title}: {description.refusal}", path=str(job.path))
+        groups = description.groups(job.path.absolute().as_posix())
+        job = replace(job, market=self._market(job.market, groups))
+        parsed: Parsed | None = None
+        for layout in description.reads:
+            layout = self._layout(layout, groups)  # noqa: PLW2901
+            self._ask(job, layout)
+            layout.require_used(job.market)
+            read = layout.read(job, spool, progress if parsed is None else lambda _: None)
+            if parsed is None:
+                parsed = read
+            else:
+                for batch in read.batches:
+                    parsed.batch(batch.table).parts += batch.parts
+        assert parsed is not None  # a description without a refusal has a layout
+        parsed.class_of = partial(_class_of, description.classes)
+        parsed.futures = bool(description.classes) or description.market.get("category") in {"PERPETUAL", "FUTURE"}
+        rows = sum(batch.rows for batch in parsed.batches)
+        parsed.notes.append(Note("row", f"read as {description.title}", rows))
+        return parsed
+
+    def _market(self, market: Market, groups: Mapping[str, str]) -> Market:
+        """Return what caller, kind and name of the file say of the market, in this order."""
+        facts = dict(self.description.market)
+        if "exchange" in groups:
+            facts["exchange"] = _EXCHANGES.get(groups["exchange"].lower(), groups["exchange"].upper())
+        if "coin" in groups:
+            facts["coin"] = groups["coin"].upper()
+        if "class" in groups:
+            facts["category"] = {"PERP": "PERPETUAL", "FTS": "FUTURE"}.get(groups["class"], groups["class"])
+        if "raw_symbol" not in {column for layout in self.description.reads for column in layout.columns or {}}:
+            raw_symbol = _raw_symbol(self.description, groups)
+            if raw_symbol is not None:
+                facts["raw_symbol"] = raw_symbol
+        if market.normalized_symbol is not None:
+            facts.pop("quote", None)
+        return replace(market, **{name: fact for name, fact in facts.items() if getattr(market, name) is None})
+
+    def _layout(self, layout: Mapped, groups: Mapping[str, str]) -> Mapped:
+        """Return how the rows are read, with the facts of the name of the file and of the caller."""
+        facts: dict[str, Any] = {}
+        length = length_named(groups.get("interval"))
+        if layout.of is RECORDED_CANDLES and layout.interval is None and "interval" not in (layout.columns or {}):
+            facts["interval"] = length
+        facts |= {name: fact for name, fact in self.stated.items() if getattr(layout, name) is None}
+        if self.skip_lines:
+            facts["skip_lines"] = self.skip_lines
+        return replace(layout, **facts)
+
+    def _ask(self, job: Job, layout: Mapped) -> None:
+        """Raise QueryError for the first fact that the kind asks for and the caller does not state."""
+        for parameter, what in self.description.asks.items():
+            known = getattr(job.market, parameter, None) or getattr(layout, parameter, None)
+            if known is None and not (parameter == "quote" and job.market.normalized_symbol):
+                raise QueryError(
+                    parameter,
+                    got=None,
+                    expected=f"{what}: {job.path.name} looks like {self.description.title}, which do not tell it",
+                )
+
+
+_EXCHANGES = {"glbx": "CME", "okx": "OKEX", "gateio": "GATE_IO"}
+"""Names of exchanges in the lake by what vendors call them."""
+
+
+def _class_of(classes: Mapping[str, str], raw_symbol: str) -> str | None:
+    return next((category for pattern, category in classes.items() if re.search(pattern, raw_symbol)), None)
+
+
+def _raw_symbol(description: Description, groups: Mapping[str, str]) -> str | None:
+    """Return the symbol that the name of a file shows; for a kind of any name only if it is one of a pair."""
+    try:
+        raw_symbol = description.raw_symbol.format(**groups)
+    except KeyError:
+        return groups.get("raw_symbol")
+    pair = guessed(raw_symbol)
+    is_any_name = not description.needs_path and "raw_symbol" in description.asks and "quote" not in description.asks
+    return None if is_any_name and (pair is None or pair.quote_coin not in QUOTES) else raw_symbol
+
+
+_UNITS = {"mi": "m", "m": "m", "h": "h", "d": "d", "w": "w", "s": "s"}
+
+
+def length_named(text: str | None) -> str | None:
+    """Return the length of candles that a word in the name of a file stands for.
+
+    Examples
+    --------
+    >>> [length_named(word) for word in ("1h", "M5", "60", "minute", "1_Hour", "Daily", "1 Min", "d", "7")]
+    ['1h', '5m', '1h', '1m', '1h', '1d', '1m', '1d', None]
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"(?:([MHDW])(\d+)|(\d*)[ _]?([a-zA-Z]*))", text)
+    if match is None:
+        return None
+    count, unit = int(match[2] or match[3] or 1), (match[1] or match[4] or "m")[:1].lower()
+    if unit == "m" and count >= 60 and count % 60 == 0:
+        count, unit = count // 60, "h"
+    if unit == "h" and count % 24 == 0:
+        count, unit = count // 24, "d"
+    if unit == "d" and count == 7:
+        count, unit = 1, "w"
+    word = f"{count}{unit}"
+    return word if word in LENGTHS else None
+
+
+def described(path: Path, head: str) -> Described | None:
+    """Return the layout of a file whose kind is described, by its path and the beginning of its text.
+
+    Of several kinds, the one counts whose header has the most columns. None if no kind fits, or several equally.
+    """
+    where = path.absolute().as_posix()
+    fitting: dict[int, list[Described]] = {}
+    for skip_lines, names, row, kinds in _readings(path, head):
+        for description in DESCRIPTIONS:
+            is_read_so = not description.reads or isinstance(description.reads[0], kinds)
+            if (
+                is_read_so
+                and bool(description.header) == bool(names)
+                and {*description.header} <= {*names}
+                and re.search(description.row, row, re.DOTALL)
+                and (not description.needs_path or description.groups(where))
+            ):
+                rank = 10 * len(description.header) + 2 * bool(description.row) + description.needs_path
+                fitting.setdefault(rank, []).append(Described(description=description, skip_lines=skip_lines))
+    best = fitting[max(fitting)] if fitting else []
+    return best[0] if len(best) == 1 else None
+
+
+def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, tuple[type[Mapped], ...]]]:
+    """Yield ways to read the beginning of a file: lines before the header, its names, the first row, and the layouts."""
+    if head.startswith(("ARROW1", "PAR1")):
+        schema = pq.read_schema(path) if head.startswith("PAR1") else pa.ipc.open_file(pa.OSFile(str(path))).schema
+        yield 0, [plain(name) for name in schema.names], "", (Parquet if head.startswith("PAR1") else Feather,)
+        return
+    if head.lstrip()[:1] in {"{", "["}:
+        yield 0, [], head, (Json,)
+        return
+    lines = [line.rstrip("\r") for line in head.split("\n")]
+    for skip_lines, line in enumerate(lines[:_PREAMBLE]):
+        if line.startswith("#") or not line.strip():
+            continue
+        delimiter = max(DELIMITERS, key=line.count)
+        try:
+            names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter))]
+        except csv.Error:
+            return
+        if is_row(names):
+            if skip_lines == 0:
+                yield 0, [], line, (Mapped,)
+            return
+        yield skip_lines, [plain(name) for name in names], "".join(lines[skip_lines + 1 : skip_lines + 2]), (Mapped,)
