@@ -98,7 +98,7 @@ class ColumnMap:
         """Return the columns of the file that bear our names, without those that the caller maps or overrides."""
         # A column of symbols is read even if the caller names a symbol, because it selects the rows of that market.
         constants = set(self.constants) - {"raw_symbol"}
-        used_names = {name for parts in column_map.values() for name in parts}
+        used_names = {parts[0] for parts in column_map.values() if len(parts) == 1}
         of_same_name = {}
         for column in known_columns(self._table):
             exact = [name for name in self.header if name == column]

@@ -22,9 +22,9 @@ from tidytape.lake.ingest._column_map import plain
 from tidytape.lake.ingest._descriptions import DESCRIPTIONS, Description
 from tidytape.lake.ingest._fields import LENGTHS
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress, nothing_to_choose
-from tidytape.lake.ingest._mapped import Mapped
+from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
 from tidytape.lake.ingest._market import Market, option
-from tidytape.lake.ingest._own_files import DELIMITERS, Feather, Json, Parquet, is_row
+from tidytape.lake.ingest._own_files import DELIMITERS, Csv, Feather, Json, Parquet, is_row
 from tidytape.lake.ingest._report import Note
 
 _PREAMBLE = 3
@@ -128,6 +128,7 @@ class Described(Layout):
                 for batch in read.batches:
                     parsed.batch(batch.table).parts += batch.parts
         assert parsed is not None  # a description without a refusal has a layout
+        parsed.market, parsed.kind = job.market, groups.get("kind", description.kind)
         parsed.class_of = partial(_class_of, description.classes)
         parsed.futures = bool(description.classes) or description.market.get("category") in {"PERPETUAL", "FUTURE"}
         rows = sum(batch.rows for batch in parsed.batches)
@@ -156,7 +157,7 @@ class Described(Layout):
         facts: dict[str, Any] = {}
         length = length_named(groups.get("interval"))
         if layout.of is RECORDED_CANDLES and layout.interval is None and "interval" not in (layout.columns or {}):
-            facts["interval"] = length
+            facts["interval"] = self.stated.get("interval") or length or BY_ROWS
         facts |= {name: fact for name, fact in self.stated.items() if getattr(layout, name) is None}
         if self.skip_lines:
             facts["skip_lines"] = self.skip_lines
@@ -227,11 +228,10 @@ def described(path: Path, head: str) -> Described | None:
     """
     where = path.absolute().as_posix()
     fitting: dict[int, list[Described]] = {}
-    for skip_lines, names, row, kinds in _readings(path, head):
+    for skip_lines, names, row, layout in _readings(path, head):
         for description in DESCRIPTIONS:
-            is_read_so = not description.reads or isinstance(description.reads[0], kinds)
             if (
-                is_read_so
+                (not description.reads or type(description.reads[0]) is layout)
                 and bool(description.header) == bool(names)
                 and {*description.header} <= {*names}
                 and re.search(description.row, row, re.DOTALL)
@@ -243,14 +243,14 @@ def described(path: Path, head: str) -> Described | None:
     return best[0] if len(best) == 1 else None
 
 
-def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, tuple[type[Mapped], ...]]]:
-    """Yield ways to read the beginning of a file: lines before the header, its names, the first row, and the layouts."""
+def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type[Mapped]]]:
+    """Yield ways to read the beginning of a file: lines before the header, its names, the first row, layout."""
     if head.startswith(("ARROW1", "PAR1")):
         schema = pq.read_schema(path) if head.startswith("PAR1") else pa.ipc.open_file(pa.OSFile(str(path))).schema
-        yield 0, [plain(name) for name in schema.names], "", (Parquet if head.startswith("PAR1") else Feather,)
+        yield 0, [plain(name) for name in schema.names], "", Parquet if head.startswith("PAR1") else Feather
         return
     if head.lstrip()[:1] in {"{", "["}:
-        yield 0, [], head, (Json,)
+        yield 0, [], head, Json
         return
     lines = [line.rstrip("\r") for line in head.split("\n")]
     for skip_lines, line in enumerate(lines[:_PREAMBLE]):
@@ -263,6 +263,6 @@ def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, tupl
             return
         if is_row(names):
             if skip_lines == 0:
-                yield 0, [], line, (Mapped,)
+                yield 0, [], line, Csv
             return
-        yield skip_lines, [plain(name) for name in names], "".join(lines[skip_lines + 1 : skip_lines + 2]), (Mapped,)
+        yield skip_lines, [plain(name) for name in names], "".join(lines[skip_lines + 1 : skip_lines + 2]), Csv

@@ -204,6 +204,14 @@ DESCRIPTIONS: tuple[Description, ...] = (
         market={"exchange": "KRAKEN"} | _SPOT,
     ),
     Description(
+        title="candles of Kraken's downloads, renamed",
+        row=r"^\d{10},([\d.]+,){5}\d+$",
+        paths=(r"(?i)(?P<exchange>kraken)", r"_(?P<interval>\d{1,4})\.csv"),
+        reads=(_candles({}, "s", header=f"timestamp,{_OHLC},volume,-", counted=COIN),),
+        market=_SPOT,
+        asks=_EXCHANGE | {"raw_symbol": "the market"},
+    ),
+    Description(
         title="trades of Kraken's or bitcoincharts' downloads",
         row=r"^\d{10}(\.\d+)?,[\d.]+,[\d.]+$",
         paths=(
@@ -360,11 +368,10 @@ DESCRIPTIONS: tuple[Description, ...] = (
             row=row,
             paths=(r"/(?P<exchange>glbx)-mdp3", r"/(?P<exchange>[a-z]{4})-[a-z]+-\d{8}"),
             reads=(
-                reads({"timestamp": "ts_event"} | columns, unit, words=words, where=where,
+                reads({"timestamp": "ts_event"} | columns | symbol, unit, words=words, where=where,
                       divisors={name: divisor for name, divisor in divisors.items() if (name == "price") == (what == "trades")}),
             ),
-            market=market,
-            asks=_EXCHANGE | ({"raw_symbol": "the market"} if "symbol" not in header else {}),
+            asks=_EXCHANGE | ({} if symbol else {"raw_symbol": "the market"}),
         )
         for unit, row, divisors in _DATABENTO_FORMS
         for what, own, reads, columns, words, where in (
@@ -373,9 +380,8 @@ DESCRIPTIONS: tuple[Description, ...] = (
             ("candles", _PRICES, _candles, {"interval": "rtype"},
              {"interval": {"32": "1s", "33": "1m", "34": "1h", "35": "1d"}}, {}),
         )
-        for symbols, market in ((("symbol",), {}), ((), {}))
-        for header in ((*_DATABENTO, *own, *symbols),)
-        for columns in (columns | ({"raw_symbol": "symbol"} if symbols else {}),)
+        for symbol in ({"raw_symbol": "symbol"}, {})
+        for header in ((*_DATABENTO, *own, *symbol.values()),)
     ),
     Description(
         title="candles of Massive's files of shares",
@@ -474,6 +480,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
                     "delta": "delta_1545",
                     "open_interest": "",
                 },
+                rewrites={"coin": (r"^\^", "")},
                 time_unit="iso",
                 time_zone="America/New_York",
                 volatility_unit="decimal",
@@ -511,13 +518,20 @@ DESCRIPTIONS: tuple[Description, ...] = (
             Csv(
                 table="option_quotes",
                 columns={
-                    "timestamp": "date+hour",
+                    "timestamp": "date+hour+':00'",
                     "raw_symbol": "symbol",
-                    "coin": "underlying",
+                    "coin": "symbol",
                     "option_type": "type",
+                    "expiry": "symbol",
                     "implied_volatility": "mark_iv",
                 },
-                time_format="%Y-%m-%d %H",
+                # BTC-231020-28000-C expires at 08:00.
+                rewrites={
+                    "timestamp": (" :", ":"),
+                    "coin": ("-.*", ""),
+                    "expiry": (r".*-(\d\d)(\d\d)(\d\d)-.*", "20$1-$2-$3 08:00"),
+                },
+                time_unit="iso",
                 volatility_unit="decimal",
             ),
         ),

@@ -198,6 +198,8 @@ class Parsed:
         What one contract is, for each market for which the file says it.
     exchanges : dict of str to str
         The file's name of an exchange, by its name in the lake.
+    market : Market or None
+        What the caller and the kind of the file say of the market; None if the kind says nothing.
     is_described : bool
         Whether the kind of the file says for certain what its amounts count.
     class_of : callable
@@ -208,6 +210,8 @@ class Parsed:
         Whether the file's markets are certainly not spot markets.
     notes : list of Note
         What a user must know about rows that are kept.
+    kind : str or None
+        The `Batch.kind` of the file's events.
     piece : Piece or None
         The lines that were read, if the file is a log that grows.
     waits : bool
@@ -225,11 +229,13 @@ class Parsed:
     inverse: set[tuple[str, str]] = field(default_factory=set)
     contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
     exchanges: dict[str, str] = field(default_factory=dict)
+    market: Market | None = None
     is_described: bool = False
     class_of: Callable[[str], str | None] = _unclassed
     any_class: bool = False
     futures: bool = False
     notes: list[Note] = field(default_factory=list)
+    kind: str | None = None
     piece: Piece | None = None
     waits: bool = False
     _batches: dict[str, Batch] = field(default_factory=dict)

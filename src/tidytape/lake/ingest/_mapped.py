@@ -62,6 +62,8 @@ from tidytape.lake.ingest._layout import Layout, nothing_to_choose
 from tidytape.lake.ingest._market import Market, option
 from tidytape.lake.ingest._time import Zone, written_as
 
+BY_ROWS = "by rows"
+"""The interval of candles whose length most of their steps show."""
 _CHOICES = {
     "stamped": ("start", "end"),
     "volatility_unit": ("percent", "decimal"),
@@ -108,6 +110,8 @@ class Mapped(Layout):
         Unit of the ``rate`` of funding; needed if most values are 0.5 % or more as fractions.
     divisors : mapping of str to float, optional
         By our column, what its numbers are divided by, e.g. ``{"price": 1e9}`` for prices in billionths.
+    rewrites : mapping of str to (str, str), optional
+        By our column, a pattern and what replaces it in each text, where $1 is the pattern's first group.
     where : mapping of str to str, optional
         By column of the file, the pattern of the values of rows that are read; other rows are counted.
     counted : {"coin", "quote", "contracts"}, optional
@@ -152,6 +156,7 @@ class Mapped(Layout):
     volatility_unit: str | None = option("Unit of implied volatilities: percent or decimal.")
     rate_unit: str | None = option("Unit of funding rates: fraction or percent.")
     divisors: Mapping[str, float] = field(default_factory=dict)
+    rewrites: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     where: Mapping[str, str] = field(default_factory=dict)
     counted: CountedUnit | None = None
     documented_by: str | None = None
@@ -219,8 +224,8 @@ class Mapped(Layout):
 
     @property
     def candle_length(self) -> int | None:
-        """Length of the candles. [ns]"""
-        return None if self.interval is None else length(self.interval)
+        """Length of the candles; None if the rows show it. [ns]"""
+        return None if self.interval in {None, BY_ROWS} else length(self.interval)
 
     @property
     def files(self) -> str:

@@ -24,9 +24,9 @@ from tidytape.lake.ingest._columns import (
     kind_of,
     known_columns,
 )
-from tidytape.lake.ingest._fields import ABOVE_ZERO, Field, Kind, checked, impossible, time
+from tidytape.lake.ingest._fields import ABOVE_ZERO, LENGTHS, Field, Kind, checked, impossible, time
 from tidytape.lake.ingest._layout import Job, Parsed
-from tidytape.lake.ingest._mapped import Mapped
+from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
 from tidytape.lake.ingest._time import DATE, ISO, unit_of
 from tidytape.times import SECOND
 
@@ -66,7 +66,7 @@ class MappedRows:
                 "exchange": job.exchange,
                 "raw_symbol": job.raw_symbol,
                 "coin": job.market.coin,
-                "interval": layout.candle_length,
+                "interval": BY_ROWS if layout.interval == BY_ROWS else layout.candle_length,
             }.items()
             if value is not None and name in self.table.names
         }
@@ -146,8 +146,11 @@ class MappedRows:
         texts = rows.select("line", *(self._joined(column, columns) for column in self.mapped))
         if self.table is RECORDED_CANDLES:
             texts = self._with_values(texts)
+        events = self.parsed.bad.take(checked(texts, self._fields(texts)))
+        if self.constants.get("interval") == BY_ROWS:
+            self.constants["interval"] = self.parsed.interval = _step(events, self.job)
         constants = {name: pl.lit(value) for name, value in self.constants.items() if name not in self.mapped}
-        events = self.parsed.bad.take(checked(texts, self._fields(texts))).with_columns(
+        events = events.with_columns(
             *(pl.col(name) / divisor for name, divisor in self.layout.divisors.items() if name in self.mapped), **constants
         )
         if self.table is OPTION_QUOTES and "raw_symbol" not in events.columns:
@@ -167,6 +170,8 @@ class MappedRows:
         parts = [pl.col(columns[part]) if part in columns else pl.lit(part.strip("'")) for part in self.mapped[column]]
         is_time_column = is_time(column_of(self.table, column))
         text = parts[0] if len(parts) == 1 else pl.concat_str(parts, separator=" " if is_time_column else "-")
+        if column in self.layout.rewrites:
+            text = text.str.replace(*self.layout.rewrites[column])
         if words := self._words.get(column):
             text = text.str.to_lowercase().replace(words)
         if column in self.layout.divisors:
@@ -306,6 +311,23 @@ _OPTION_NAME = pl.concat_str(
     separator="-",
 ).alias("raw_symbol")
 """The name of an option whose file has none: BTC-240927-60000-C."""
+
+
+def _step(candles: pl.DataFrame, job: Job) -> int:
+    """Return the step of most neighbours, which is the length of the candles; QueryError if it shows none. [ns]"""
+    markets = [name for name in ("raw_symbol",) if name in candles.columns]
+    step = pl.col("timestamp").diff()
+    steps = candles.sort("timestamp").select(step.over(markets) if markets else step).to_series().drop_nulls()
+    least = steps.min()
+    if len(steps) < _FEWEST_STEPS or least not in LENGTHS.values() or 2 * (steps == least).sum() <= len(steps):
+        raise QueryError(
+            "interval", got=None, expected=f"how long the candles of {job.path.name} are: too few of its rows show it"
+        )
+    assert isinstance(least, int)
+    return least
+
+
+_FEWEST_STEPS = 2
 
 
 def _start_of(end: pl.Expr, interval: pl.Expr) -> pl.Expr:

@@ -52,7 +52,7 @@ _NUMBER = r"^(\d{1,19})(?:\.(\d{1,18}))?$"
 _OFFSET = r"\s?(?:(?:Z|z|UTC|GMT)|([+-])([01]\d|2[0-3]):?([0-5]\d)?)?$"
 _WRITTEN = r"^(\d{4}-\d{2}-\d{2})[T ](\d{2}:[0-5]\d:[0-5]\d)(?:[.,](\d{1,9})\d*)?" + _OFFSET
 _OTHERWISE_WRITTEN = (
-    r"^(\d{4})[-./]?(\d{2})[-./]?(\d{2})[T D](\d{2}):?([0-5]\d)(?::?([0-5]\d)(?:[.,](\d{1,9})\d*)?)?" + _OFFSET
+    r"^(\d{4})[-./]?(\d{2})[-./]?(\d{2})[T D](?:(\d{1,2}):|(\d{2}))([0-5]\d)(?::?([0-5]\d)(?:[.,](\d{1,9})\d*)?)?" + _OFFSET
 )
 """Every other way of writing a time whose year comes first: 2024.08.08 12:00, 20240808 120000."""
 
@@ -272,9 +272,10 @@ def _as_written(texts: pl.Series) -> pl.Series:
 
 
 def _rewritten(text: pl.Expr) -> pl.Expr:
-    year, month, day, hour, minute, second, fraction, sign, hours, minutes = (
-        text.str.extract(_OTHERWISE_WRITTEN, group) for group in range(1, 11)
+    year, month, day, hour, compact_hour, minute, second, fraction, sign, hours, minutes = (
+        text.str.extract(_OTHERWISE_WRITTEN, group) for group in range(1, 12)
     )
+    hour = pl.coalesce(hour, compact_hour).str.zfill(2)
     offset = (sign + hours + minutes.fill_null("00")).fill_null("")
     return pl.format(
         "{}-{}-{} {}:{}:{}.{}{}", year, month, day, hour, minute, second.fill_null("00"), fraction.fill_null("0"), offset
