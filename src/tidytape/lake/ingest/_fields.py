@@ -109,7 +109,7 @@ def word(meaning: Mapping[str, str]) -> Kind:
         lambda text: text.str.to_lowercase().replace_strict(
             dict(meaning), default=None, return_dtype=pl.String
         ),
-        "one of " + ", ".join(meaning),
+        "one of " + ", ".join(meaning),  # as in `NO_SUCH_WORD`
     )
 
 

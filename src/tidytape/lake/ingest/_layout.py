@@ -200,6 +200,8 @@ class Parsed:
         Whether the file's markets are certainly not spot markets.
     notes : list of Note
         What a user must know about rows that are kept.
+    kind : str or None
+        What the events are in their source, e.g. ``aggTrades``, if a market must not have events of another kind.
     piece : Piece or None
         The lines that were read, if the file is a log that grows.
     waits : bool
@@ -220,6 +222,7 @@ class Parsed:
     any_class: bool = False
     futures: bool = False
     notes: list[Note] = field(default_factory=list)
+    kind: str | None = None
     piece: Piece | None = None
     waits: bool = False
     _batches: dict[str, Batch] = field(default_factory=dict)
