@@ -115,7 +115,6 @@ class LakeWriter:
         rows: pl.DataFrame | Batch,
         *,
         source: str,
-        kind: str | None = None,
         replace: bool = False,
     ) -> Appended:
         """Add the rows that the table does not have yet, all or none, and note their source in the same commit.
@@ -132,9 +131,6 @@ class LakeWriter:
             The table's columns; absent nullable ones are null.
         source : str
             A permanent name of the origin, e.g. ``"sha256:…"`` of a file.
-        kind : str, optional
-            What the events are in their source, e.g. ``"aggTrades"``, if the table has ids. A market whose events have
-            a kind takes no events of another kind: the same trades have other ids there, and would count twice.
         replace : bool
             Whether a state, such as a candle or a funding rate, replaces a state of the lake that differs from it,
             also if the source was appended before.
@@ -168,7 +164,7 @@ class LakeWriter:
         def attempt(delta: _delta.Opened) -> Appended:
             if not replace and delta.transaction_version(source_note(source)) is not None:
                 return Appended(table, source, batch.rows, 0, already_ingested=True)
-            notes = {source_note(source): 1, **_kind_notes(delta, batch, kind)}
+            notes = {source_note(source): 1, **_kind_notes(delta, batch)}
             new = self._new(delta, batch, replace=replace)
             new_rows = new.rows
             if batch.counted:
@@ -345,7 +341,6 @@ class LakeWriter:
         start: int,
         end: int,
         instead: pl.DataFrame | None = None,
-        kind: str | None = None,
     ) -> Appended:
         """Append the events of a piece of a log, unless the table has them already.
 
@@ -366,8 +361,6 @@ class LakeWriter:
         instead : polars.DataFrame, optional
             States from an earlier piece of the log, with the columns of the table's ``place`` and ``same``. If the
             table still has such a row, the batch's row of the same key replaces it.
-        kind : str, optional
-            See `append`.
 
         Returns
         -------
@@ -393,7 +386,7 @@ class LakeWriter:
                 raise IngestError(
                     f"{path}: another process follows this log, and was faster in {table.name}", path=path
                 )
-            notes |= _kind_notes(delta, batch, kind)
+            notes |= _kind_notes(delta, batch)
             of_log = None if instead is None else self._still_there(delta, table, instead)
             new = fresh(batch, self._between(delta, table, table.identity, without=of_log))
             new_rows, replaced = new.rows, new.replaced.height
@@ -423,11 +416,11 @@ class LakeWriter:
         transactions = [Transaction(name, number) for name, number in notes.items()]
         self._until_committed(MARKETS.name, lambda delta: _commit.note(delta, transactions))
 
-    def _require_appendable(self, batch: Batch, *, kind: str | None, replace: bool) -> None:
+    def _require_appendable(self, batch: Batch, *, replace: bool) -> None:
         """Raise IngestError if `append` would raise it for this batch now."""
         with _delta.failing("read the table", self.lake.uri(batch.table.name), self.lake.storage_options):
             delta = self.lake._find(batch.table)
-            _kind_notes(delta, batch, kind)
+            _kind_notes(delta, batch)
             self._new(delta, batch, replace=replace)
 
     def _require_writable(self, *tables: Table) -> None:
@@ -509,8 +502,9 @@ class LakeWriter:
         return stored
 
 
-def _kind_notes(delta: _delta.Opened | None, batch: Batch, kind: str | None) -> dict[str, int]:
+def _kind_notes(delta: _delta.Opened | None, batch: Batch) -> dict[str, int]:
     """Return the notes to add about the kind of a batch's events; IngestError if a market has events of another."""
+    kind = batch.kind
     if delta is None or kind is None or batch.table.identity != "id":
         return {}
     number = zlib.crc32(kind.encode())

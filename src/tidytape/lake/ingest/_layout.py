@@ -201,7 +201,7 @@ class Parsed:
     notes : list of Note
         What a user must know about rows that are kept.
     kind : str or None
-        What the events are in their source, e.g. ``aggTrades``, if a market must not have events of another kind.
+        The `Batch.kind` of the file's events.
     piece : Piece or None
         The lines that were read, if the file is a log that grows.
     waits : bool

@@ -223,7 +223,6 @@ class Writer:
                 start=piece.offset,
                 end=piece.offset + len(piece.data),
                 instead=replaced_states,
-                kind=parsed.kind,
             )
             newest.add(batch)
             appended.append(
@@ -251,14 +250,12 @@ class Writer:
         contracts, markets = self._converted(parsed)
         # The first write is all or nothing by itself; the later ones are checked before it.
         for batch in parsed.batches if contracts.height else parsed.batches[1:]:
-            self._lake_writer._require_appendable(batch, kind=parsed.kind, replace=self._replace)
+            self._lake_writer._require_appendable(batch, replace=self._replace)
         if contracts.height:
             # Before the events, so that the registry always says how the amounts in the lake were converted.
             self._lake_writer.register(contracts, replace=["contract", "contract_size", "amount_units"])
         appended = [
-            self._lake_writer.append(
-                batch.table.name, batch, source=source, kind=parsed.kind, replace=self._replace
-            )
+            self._lake_writer.append(batch.table.name, batch, source=source, replace=self._replace)
             for batch in parsed.batches
         ]
         # Last: a source that is noted here is complete. After an interruption before this line the file is read again.
@@ -270,6 +267,7 @@ class Writer:
         registered = self._lake.markets()
         converted = conversions(parsed, self._market, registered, self._holds_events)
         for batch in parsed.batches:
+            batch.kind = batch.kind or parsed.kind
             in_coin(batch, converted.contracts.get(batch.table.name, {}))
             if batch.table is RECORDED_CANDLES:
                 batch.change(in_steps)
