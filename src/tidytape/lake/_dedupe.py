@@ -325,7 +325,9 @@ def _refuse(contradictions: pl.DataFrame, table: Table) -> None:
 def _contradiction(contradictions: pl.DataFrame, table: Table) -> str:
     """Return the first of the rows of `_differing` in words."""
     row = contradictions.sort(table.key).row(0, named=True)  # sorted, because a join keeps no order
-    key = ", ".join(f"{name} {_written(row[name], table, name)}" for name in table.key)
+    market = [" ".join(row[name] for name in _MARKET if name in table.key)]
+    names = [name for name in table.key if name not in _MARKET]
+    key = ", ".join(filter(None, [*market, *(f"{name} {_written(row[name], table, name)}" for name in names)]))
     differences = ", ".join(
         f"{name} {_written(row[name], table, name)} and {_written(row[f'{name}{_THERE}'], table, name)}"
         for name in table.same
