@@ -35,6 +35,11 @@ _EXCHANGE = "Exchange of the files."
 _RUN = {
     "workers": (int | None, None, typer.Option(min=1, help="Number of files to read at the same time.")),
     "skip_bad": (bool, False, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")),
+    "replace": (
+        bool,
+        False,
+        typer.Option("--replace", help="Let candles and other states of the files replace differing ones."),
+    ),
     "verbose": (
         bool,
         False,
@@ -228,6 +233,7 @@ def _ingest(
     layout: str | None,
     format_report: Callable[[IngestReport], str],
     skip_bad: bool,
+    replace: bool = False,
     follow: bool = False,
     every: float = 1.0,
     most_bad: int = 100,
@@ -240,6 +246,8 @@ def _ingest(
     from tidytape.lake.ingest._layouts import by_name
 
     layout_object, market = by_name(layout, options)
+    if follow and replace:
+        raise QueryError("replace", got=replace, expected="nothing beside ``follow``")
     reading: dict[str, Any] = {"market": market, "skip_bad": skip_bad}
     try:
         report = (
@@ -247,7 +255,7 @@ def _ingest(
                 files, Lake.create(lake), layout_object, **reading, every=every, most_bad=most_bad, keep=keep
             )
             if follow
-            else ingest(files, Lake.create(lake), layout_object, **reading, workers=workers)
+            else ingest(files, Lake.create(lake), layout_object, **reading, replace=replace, workers=workers)
         )
     except IngestError as error:
         if error.report is not None:  # the rest went in

@@ -137,7 +137,11 @@ def _option_with(option: Any, value: object) -> str:
     if isinstance(value, bool):
         return str((option.opts if value else option.secondary_opts)[0])
     if isinstance(value, Mapping):
-        value = ",".join(f"{name}={text}" for name, text in value.items())
+        value = ",".join(
+            f"{name}={text}"
+            for name, texts in value.items()
+            for text in (map(":".join, texts.items()) if isinstance(texts, Mapping) else [texts])
+        )
     return f"{option.opts[0]} {shlex.quote('inf' if value is None else str(value))}"
 
 

@@ -219,7 +219,7 @@ def is_clashing(frame: pl.DataFrame, query: PointsQuery) -> bool:
 
 
 def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
-    """Return one frame of the parts of a window: rows by series, then time in the direction asked for, then price.
+    """Return one frame of the parts of a window: rows in the order of `in_order`, in the direction asked for.
 
     Raises
     ------
@@ -236,11 +236,7 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     frame = schema.conform(concatenated(frames))
     if _is_one_series_in_order(frame, key):
         return frame.reverse() if newest_first else frame
-    frame = frame.sort(
-        key,
-        descending=[newest_first and column == "timestamp" for column in key],
-        maintain_order=True,
-    )
+    frame = in_order(frame, key, newest_first=newest_first)
     frame, clash = without_repeats(frame, key)
     if not clash.is_empty():
         seconds = tuple(clash["timestamp"].dt.epoch("s").unique().sort())
@@ -249,6 +245,19 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
             missing=tuple((second, second + 1) for second in seconds),
         )
     return frame
+
+
+def in_order(frame: pl.DataFrame, key: Sequence[str], *, newest_first: bool = False) -> pl.DataFrame:
+    """Return rows by series, then time, then price; trades by market, then time, then id, whatever their side.
+
+    Ids that are whole numbers as text are sorted as numbers.
+    """
+    order = [(pl.col(name), newest_first and name == "timestamp") for name in key]
+    if "id" in key:
+        order = [part for name, part in zip(key, order, strict=True) if name not in {"side", "id"}]
+        order += [(pl.col("id").str.len_chars(), newest_first), (pl.col("id"), newest_first)]
+    columns, descending = zip(*order, strict=True)
+    return frame.sort(columns, descending=descending, maintain_order=True)
 
 
 def _is_one_series_in_order(frame: pl.DataFrame, key: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import polars as pl
 
+from tidytape.client._answers import in_order
 from tidytape.client._batches import Present, StreamBatch
 from tidytape.client._stream_base import StreamBase
 from tidytape.errors import QueryError, TidytapeError
@@ -98,7 +99,7 @@ class _Rolling:
         self._frame = self.merged().filter(pl.col("timestamp") < start)
 
     def merged(self) -> pl.DataFrame:
-        """Return the frame, its rows sorted by the key."""
+        """Return the frame, its rows in the order of a fetched frame."""
         if self._pending:
             parts = [self._frame, *self._pending]  # a later part has the newer value of a point
             number = pl.concat(
@@ -112,7 +113,7 @@ class _Rolling:
                 pl.col(_PART_COLUMN) == pl.col(_PART_COLUMN).max().over(self._point_columns)
             )
             recent = self._keep.of(newest.drop(_PART_COLUMN))
-            self._frame = recent.sort(self._key_columns, maintain_order=True)
+            self._frame = in_order(recent, self._key_columns)
             self._pending, self._rows = [], 0
         return self._frame
 

@@ -385,7 +385,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per trade, key (exchange, raw_symbol, side, timestamp, id)
-            Sorted by the key, in time by ``sort_direction``. Schema TRADE, in this order:
+            Sorted by exchange, raw_symbol, timestamp and id, so both sides of a market are in the order of time, by
+            ``sort_direction``. Schema TRADE, in this order:
 
             - ``timestamp`` : timestamp, Time of the trade. [UTC]
             - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]

@@ -128,6 +128,9 @@ class Batch:
     counted : bool
         Whether ``sequence`` is a line number, which orders the trades of one file only. An append then shifts the
         numbers past those of the lake's rows, see `tidytape.lake._dedupe.counted_on`.
+    kind : str or None
+        What the events are in their source, e.g. ``aggTrades``, if a market must not have events of another kind: the
+        same events would have other ids there, and count twice. Only tables with ids have kinds.
     """
 
     def __init__(self, table: Table, spool: Spool | None = None) -> None:
@@ -135,6 +138,7 @@ class Batch:
         self.spool = spool
         self.parts: list[Part] = []
         self.counted = False
+        self.kind: str | None = None
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)

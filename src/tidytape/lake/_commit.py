@@ -74,7 +74,7 @@ def commit(
     options : mapping of str to str, or None
         What an object store needs.
     instead : polars.DataFrame, optional
-        Keys of stored rows that are removed: the batch's rows of the same keys take their place.
+        Keys and partitions of stored rows that are removed: the batch's rows of the same keys take their place.
     """
     _widen(delta, batch.table)
     transactions = [*(Transaction(*note) for note in notes.items()), *_counts(delta, batch.markets)]
@@ -82,7 +82,7 @@ def commit(
     actions = write_parts(batch.parts, delta, batch.table, store)
     removed: list[RemoveAction] = []
     if instead is not None and instead.height:
-        other_rows, removed = _without(delta, batch.table, instead, options)
+        other_rows, removed = _without(delta, batch, instead, options)
         actions += write_parts(other_rows.parts, delta, batch.table, store)
     _commit_files(
         delta, batch.table, actions, store, notes=transactions, spans=_spans(batch), removed=removed
@@ -90,16 +90,19 @@ def commit(
 
 
 def _without(
-    delta: Opened, table: Table, keys: pl.DataFrame, options: Options
+    delta: Opened, batch: Batch, keys: pl.DataFrame, options: Options
 ) -> tuple[Batch, list[RemoveAction]]:
     """Return the other rows of the files that have rows with some keys, and the actions that remove these files."""
-    times = keys["timestamp"]
+    table, times = batch.table, keys["timestamp"]
     span = int(times.min()), int(times.max()) + 1  # type: ignore[arg-type]  # polars types any value
     markets = keys.select(table.partitions).unique().rows() if table.partitions else [()]
-    files_with_keys = [file for names in markets for file in files(delta, names) if file.may_hold(*span)]
-    other_rows = Batch(table)
-    other_rows.add(rows_of(delta, table, files_with_keys, options).join(keys, on=keys.columns, how="anti"))
-    return other_rows, removals(delta, files_with_keys, is_change=True)
+    other_rows, removed_files = Batch(table, batch.spool), []
+    for names in markets:  # one after the other, so that the rows of all are never in memory
+        touched_files = [file for file in files(delta, names) if file.may_hold(*span)]
+        rows = rows_of(delta, table, touched_files, options)
+        other_rows.add(rows.join(keys, on=keys.columns, how="anti"))
+        removed_files += touched_files
+    return other_rows, removals(delta, removed_files, is_change=True)
 
 
 def rows_of(delta: Opened, table: Table, stored_files: Sequence[Facts], options: Options) -> pl.DataFrame:

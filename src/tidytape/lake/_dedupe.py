@@ -13,6 +13,14 @@ missing. So at the first and the last timestamp of a market in a file the lake's
 counted as superseded: both were true at that instant. (A file with a single timestamp must agree.) A second recording
 with other gaps is refused as soon as a gap cuts a burst in two.
 
+In three cases a row takes the place of the lake's row, and is counted as replaced:
+
+- The lake's row is the last candle of its market and length, and the file has later ones: that candle was still open
+  when it was recorded.
+- The caller lets the file's states win.
+- The rows agree, but the file knows a value that is null in the lake. Nothing is lost, because the lake's other values
+  stay.
+
 Memory holds some parts at a time, and 8 bytes for each row of parts whose ranges of ids overlap: for no row if the ids
 of a tape rise, for every row if they are random. A tape with random ids is also compared with all rows that the lake
 has of its market, once per million rows.
@@ -21,13 +29,15 @@ has of its market, once per million rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from tidytape.errors import IngestError
 from tidytape.lake._batch import Batch, Part
 from tidytape.lake._tables import Table
+from tidytape.query import _values as values
+from tidytape.times import SECOND, FrameInterval
 
 Stored = Callable[[Collection[tuple[str, ...]], Any, Any], pl.LazyFrame]
 """A function that returns the rows of some markets between two values of a column, ends included."""
@@ -37,24 +47,44 @@ _AT_ONCE = 2**20
 
 _HASH, _PART, _ROW = "__hash", "__part", "__row"
 _MARKET = ["exchange", "raw_symbol"]
+_LAST = 2**63 - 1
+_THERE = "_there"
+"""Ending of the columns with the values of the lake, beside those of a batch."""
 
 
-def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
-    """Return the rows of a batch whose key the lake does not have, each key once.
+class Fresh(NamedTuple):
+    """What a batch adds to the lake.
+
+    Attributes
+    ----------
+    rows : Batch
+        The rows to write, each key once.
+    superseded : int
+        Number of states that were left out because another state of the same time counts.
+    replaced : polars.DataFrame, one row per row of the lake whose place a row of ``rows`` takes
+        The columns of the table's key and partitions.
+    """
+
+    rows: Batch
+    superseded: int
+    replaced: pl.DataFrame
+
+
+def fresh(batch: Batch, stored: Stored, *, replace: bool = False) -> Fresh:
+    """Return the rows of a batch whose key the lake does not have, and the states that replace those of the lake.
 
     Parameters
     ----------
     batch : Batch
         The rows that were read.
     stored : callable
-        Returns the stored rows that may have the same keys, with at least the table's columns ``key`` and ``same``.
+        Returns the stored rows that may have the same keys.
+    replace : bool
+        Whether a state of the batch counts instead of the lake's if the two differ.
 
     Returns
     -------
-    Batch
-        The new rows.
-    int
-        Number of states that were left out because another state of the same time counts.
+    Fresh
 
     Raises
     ------
@@ -65,6 +95,7 @@ def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
     repeats = _repeats(batch)
     superseded = sum(map(len, repeats.values())) if table.tells_states else 0
     new = Batch(table, batch.spool)
+    replaced = [table.empty().select(table.place)]
     for run in _runs(batch):
         frames = {position: part.frame() for position, part in run}
         for position in frames.keys() & repeats.keys():
@@ -73,18 +104,18 @@ def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
         for position, part in run:
             frame = frames[position]
             if not lake_rows.is_empty():
-                contradictions = _differing(frame, lake_rows, table)
-                if table.tells_states and contradictions.height:
-                    contradictions_inside = _inside(contradictions, batch)
-                    superseded += contradictions.height - contradictions_inside.height
-                    contradictions = contradictions_inside
-                _refuse(contradictions, table)
+                both = frame.join(lake_rows, on=table.key, suffix=_THERE, maintain_order="left")
                 frame = frame.join(lake_rows, on=table.key, how="anti", maintain_order="left")
+                winners, count = _winners(both, batch, stored, replace=replace)
+                superseded += count
+                if winners.height:
+                    replaced.append(winners.select(table.place))
+                    new.add(winners.select(frame.columns))
             if frame.height == part.rows:
                 new.parts.append(part)  # unchanged, because `add` would copy its rows
             else:
                 new.add(frame)
-    return new, superseded
+    return Fresh(new, superseded, pl.concat(replaced))
 
 
 def _runs(batch: Batch) -> Iterator[list[tuple[int, Part]]]:
@@ -180,8 +211,8 @@ def _dropped(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
 
 
 def _in_lake(parts: list[Part], frames: list[pl.DataFrame], stored: Stored, table: Table) -> pl.DataFrame:
-    """Return the columns ``key`` and ``same`` of the lake's rows whose keys the frames have."""
-    columns = [*table.key, *table.same]
+    """Return the lake's rows whose keys the frames have: states whole, of events the columns ``key`` and ``same``."""
+    columns = table.names if table.tells_states else [*table.key, *table.same]
     parts_with_ids = [part for part in parts if part.low is not None]
     if not parts_with_ids:
         return table.empty().select(columns)
@@ -194,12 +225,64 @@ def _in_lake(parts: list[Part], frames: list[pl.DataFrame], stored: Stored, tabl
     return rows.select(columns).join(keys.lazy(), on=table.key, how="semi").collect(engine="streaming")
 
 
+def _winners(both: pl.DataFrame, batch: Batch, stored: Stored, *, replace: bool) -> tuple[pl.DataFrame, int]:
+    """Return the rows that replace those of the lake, and how many contradict the lake without replacing its row.
+
+    Parameters
+    ----------
+    both : polars.DataFrame
+        The rows whose key the lake has, with the lake's values in columns whose names end in `_THERE`.
+    batch : Batch
+        The batch that the rows are from.
+    stored : callable
+        See `fresh`.
+    replace : bool
+        See `fresh`.
+
+    Raises
+    ------
+    IngestError
+        If a row contradicts the lake in the middle of the batch.
+    """
+    table = batch.table
+    differs = _any_differs(table.same)
+    contradictions = both.filter(differs)
+    if not table.tells_states:
+        _refuse(contradictions, table)
+        return both.clear(), 0
+    winners = contradictions if replace else _reopened(contradictions, batch, stored)
+    others = contradictions.join(winners, on=table.key, how="anti")
+    _refuse(_inside(others, batch), table)
+    names = [name for name in table.names if name not in table.key]
+    merged = both.filter(~differs).with_columns(
+        pl.coalesce(name, f"{name}{_THERE}") if replace else pl.coalesce(f"{name}{_THERE}", name).alias(name)
+        for name in names
+    )
+    changed = merged.filter(_any_differs([name for name in names if name != "received"]))
+    return pl.concat([winners, changed]), others.height
+
+
+def _any_differs(names: Collection[str]) -> pl.Expr:
+    return pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}{_THERE}")) for name in names)
+
+
 def _differing(frame: pl.DataFrame, others: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Return the rows that contradict another row of the same key, with the values of both."""
-    joined = frame.join(others.select(*table.key, *table.same), on=table.key, suffix="_there")
-    return joined.filter(
-        pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_there")) for name in table.same)
-    )
+    joined = frame.join(others.select(*table.key, *table.same), on=table.key, suffix=_THERE)
+    return joined.filter(_any_differs(table.same))
+
+
+def _reopened(contradictions: pl.DataFrame, batch: Batch, stored: Stored) -> pl.DataFrame:
+    """Return the candles that are the last of their market and length in the lake, if the batch has later ones."""
+    table = batch.table
+    if "interval" not in table.key or contradictions.is_empty():
+        return contradictions.clear()
+    series, first = _series(table), contradictions["timestamp"].min()
+    markets = contradictions.select(table.partitions).unique().rows()
+    lake_ends = stored(markets, first, _LAST).group_by(series).agg(lake_end=pl.col("timestamp").max())
+    ends = lake_ends.collect(engine="streaming").join(_ends(batch), on=series)
+    is_last = (pl.col("timestamp") == pl.col("lake_end")) & (pl.col("timestamp") < pl.col("last"))
+    return contradictions.join(ends, on=series).filter(is_last).select(contradictions.columns)
 
 
 def _inside(contradictions: pl.DataFrame, batch: Batch) -> pl.DataFrame:
@@ -207,41 +290,73 @@ def _inside(contradictions: pl.DataFrame, batch: Batch) -> pl.DataFrame:
 
     All rows of a market with a single time are returned.
     """
-    market_columns = [name for name in batch.table.key if name != "timestamp"]
     time = pl.col("timestamp")
-    market_ends = (
-        pl.concat(
-            part.frame().group_by(market_columns).agg(first=time.min(), last=time.max()) for part in batch
-        )
-        .group_by(market_columns)
-        .agg(pl.col("first").min(), pl.col("last").max())
-    )
     is_inside = (time > pl.col("first")) & (time < pl.col("last"))
-    return contradictions.join(market_ends, on=market_columns).filter(
+    return contradictions.join(_ends(batch), on=_series(batch.table)).filter(
         is_inside | (pl.col("first") == pl.col("last"))
     )
 
 
+def _series(table: Table) -> list[str]:
+    return [name for name in table.key if name != "timestamp"]
+
+
+def _ends(batch: Batch) -> pl.DataFrame:
+    """Return the ``first`` and the ``last`` time of each series of states in a batch."""
+    series, time = _series(batch.table), pl.col("timestamp")
+    return (
+        pl.concat(part.frame().group_by(series).agg(first=time.min(), last=time.max()) for part in batch)
+        .group_by(series)
+        .agg(pl.col("first").min(), pl.col("last").max())
+    )
+
+
 def _refuse(contradictions: pl.DataFrame, table: Table) -> None:
-    """Raise IngestError if `_differing` returned a row."""
+    """Raise IngestError if there is a contradiction."""
     if contradictions.is_empty():
         return
     example = _contradiction(contradictions, table)
+    hint = "; ``replace=True`` lets the rows of the file count" if table.tells_states else ""
     raise IngestError(
-        f"{table.name}: the same row with different content, {contradictions.height} in all: {example}"
+        f"{table.name}: the same row with different content, {contradictions.height:,} in all: {example}{hint}"
     )
 
 
 def _contradiction(contradictions: pl.DataFrame, table: Table) -> str:
     """Return the first of the rows of `_differing` in words."""
     row = contradictions.sort(table.key).row(0, named=True)  # sorted, because a join keeps no order
-    key = ", ".join(f"{name} {row[name]!r}" for name in table.key)
+    market = [" ".join(row[name] for name in _MARKET if name in table.key)]
+    names = [name for name in table.key if name not in _MARKET]
+    key = ", ".join(filter(None, [*market, *(f"{name} {_written(row[name], table, name)}" for name in names)]))
     differences = ", ".join(
-        f"{name} {row[name]!r} and {row[f'{name}_there']!r}"
+        f"{name} {_written(row[name], table, name)} and {_written(row[f'{name}{_THERE}'], table, name)}"
         for name in table.same
-        if row[name] != row[f"{name}_there"]
+        if row[name] != row[f"{name}{_THERE}"]
     )
     return f"{key} has {differences}"
+
+
+def _written(value: Any, table: Table, name: str) -> str:
+    """Return a value for a reader: a time as a date in UTC, a length as a word such as 1m."""
+    unit = table[name].unit
+    if isinstance(value, int) and unit.startswith("ns since the epoch"):
+        return written_time(value)
+    if isinstance(value, int) and unit == "ns":
+        return FrameInterval(value // SECOND).alias
+    return repr(value)
+
+
+def written_time(time: int) -> str:
+    """Return a time in nanoseconds as a date in UTC.
+
+    Examples
+    --------
+    >>> written_time(1_723_161_240 * 10**9), written_time(1_723_161_240 * 10**9 + 1)
+    ('2024-08-08T23:54:00Z', '2024-08-08T23:54:00.000000001Z')
+    """
+    second, rest = divmod(time, SECOND)
+    fraction = f".{rest:09}".rstrip("0") if rest else ""
+    return values.written_time(second).replace("Z", f"{fraction}Z")
 
 
 def _refuse_unordered(unordered_rows: pl.DataFrame, rows: int, table: Table) -> None:

@@ -123,8 +123,12 @@ class Opened(DeltaTable):
     def read_notes(self, count: int) -> None:
         """Read all notes at once if the notes of many markets are about to be looked up."""
         if self.version() > 0 and count >= _MANY_NOTES:
-            store = filesystem(self.table_uri, self._storage_options)
-            self.cached("notes", lambda: all_notes(store, self.version()))
+            self.all_notes()
+
+    def all_notes(self) -> dict[str, int]:
+        """Return the newest number of each note; none if the log has another layout, see `all_notes`."""
+        store = filesystem(self.table_uri, self._storage_options)
+        return self.cached("notes", lambda: all_notes(store, self.version())) or {}
 
     def file_uris(self, *filters: Any, **more: Any) -> list[str]:
         """Return the addresses of the files without the escapes that delta-rs puts into the path of a local table."""

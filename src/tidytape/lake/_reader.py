@@ -31,6 +31,8 @@ from tidytape.lake._tables import (
 _VERSIONS = 4
 """Versions of a table whose frames are shared by queries."""
 
+_KIND_NAME = "kind-name:"
+
 
 class LakeReader(ABC):
     """A reader of a lake: a `Lake`, or a lake at one moment, as `Lake.now` and `Lake.at` return it.
@@ -531,6 +533,24 @@ def conditions(
 def source_note(name: str) -> str:
     """Return the name of the note that says that a source was added."""
     return f"source:{name}"
+
+
+def kind_note(market: Iterable[str]) -> str:
+    """Return the name of the note with the number of the kind of a market's events, which is a hash of the kind."""
+    return f"kind:{'/'.join(quote(name, safe='') for name in market)}"
+
+
+def kind_name_note(kind: str) -> str:
+    """Return the name of the note that says which kind has a number."""
+    return f"{_KIND_NAME}{kind}"
+
+
+def kind_of(delta: _delta.Opened, number: int) -> str:
+    """Return the kind that has a number in the notes of a table."""
+    names = (name for name, noted in delta.all_notes().items() if noted == number)
+    return next(
+        (name.removeprefix(_KIND_NAME) for name in names if name.startswith(_KIND_NAME)), "another kind"
+    )
 
 
 def closing_note(exchange: str, symbol: str) -> str:

@@ -61,6 +61,11 @@ class Table(Columns):
     row_group: int = ROW_GROUP
 
     @property
+    def place(self) -> list[str]:
+        """The columns that show in which partition, and under which key, a row is stored."""
+        return list(dict.fromkeys((*self.key, *self.partitions)))
+
+    @property
     def tells_states(self) -> bool:
         """Whether a row is a report of a state, instead of an event that happened once."""
         return self.identity == "timestamp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,12 +13,15 @@ from deltalake import DeltaTable, Transaction
 from tidytape.errors import IngestError, MissingColumnError, QueryError
 from tidytape.lake import _commit, _delta
 from tidytape.lake._batch import Batch
-from tidytape.lake._dedupe import Stored, counted_on, fresh
+from tidytape.lake._dedupe import Fresh, Stored, counted_on, fresh
 from tidytape.lake._predictions import merged as merged_reports
 from tidytape.lake._reader import (
     closing_note,
     conditions,
     definition_of,
+    kind_name_note,
+    kind_note,
+    kind_of,
     log_notes,
     rows_of_registry,
     source_note,
@@ -49,6 +53,8 @@ class Appended:
         Whether the source had been appended before, so that its rows were not compared.
     superseded : int
         Rows of states that were left out because another row of the same time counts, see `tidytape.lake._dedupe`.
+    replaced : int
+        Rows of the lake whose place other rows took, see `tidytape.lake._dedupe`.
     """
 
     table: str
@@ -57,11 +63,12 @@ class Appended:
     rows_new: int
     already_ingested: bool = False
     superseded: int = 0
+    replaced: int = 0
 
     @property
     def duplicates(self) -> int:
         """Rows that the lake had already, or that were offered twice."""
-        return self.rows_read - self.rows_new - self.superseded
+        return self.rows_read - self.rows_new - self.superseded - self.replaced
 
 
 class LakeWriter:
@@ -102,11 +109,19 @@ class LakeWriter:
     def __repr__(self) -> str:
         return f"{self.lake!r}.writer()"
 
-    def append(self, table: str, rows: pl.DataFrame | Batch, *, source: str) -> Appended:
+    def append(
+        self,
+        table: str,
+        rows: pl.DataFrame | Batch,
+        *,
+        source: str,
+        replace: bool = False,
+    ) -> Appended:
         """Add the rows that the table does not have yet, all or none, and note their source in the same commit.
 
         A source that was appended before changes nothing. A row whose key is in the table already, at whatever time,
-        is not added again. Several processes may append to one lake at once.
+        is not added again. A later recording of the last candle of a market replaces it, if later candles follow. A
+        value fills a null of a state that is the same otherwise. Several processes may append to one lake at once.
 
         Parameters
         ----------
@@ -116,6 +131,9 @@ class LakeWriter:
             The table's columns; absent nullable ones are null.
         source : str
             A permanent name of the origin, e.g. ``"sha256:…"`` of a file.
+        replace : bool
+            Whether a state, such as a candle or a funding rate, replaces a state of the lake that differs from it,
+            also if the source was appended before.
 
         Returns
         -------
@@ -128,7 +146,8 @@ class LakeWriter:
         MissingColumnError
             If a column is absent.
         IngestError
-            If a value does not fit, an exchange or symbol cannot be a folder, or a row contradicts one of the same key.
+            If a value does not fit, an exchange or symbol cannot be a folder, a row contradicts one of the same key, or
+            a market has events of another kind.
         LakeError
             If the table cannot be written.
         """
@@ -143,14 +162,20 @@ class LakeWriter:
         self._make(definition)
 
         def attempt(delta: _delta.Opened) -> Appended:
-            if delta.transaction_version(source_note(source)) is not None:
+            if not replace and delta.transaction_version(source_note(source)) is not None:
                 return Appended(table, source, batch.rows, 0, already_ingested=True)
-            new_rows, superseded = self._new(delta, batch)
+            notes = {source_note(source): 1, **_kind_notes(delta, batch)}
+            new = self._new(delta, batch, replace=replace)
+            new_rows = new.rows
             if batch.counted:
                 new_rows = counted_on(new_rows, self._between(delta, definition, "timestamp"))
             # Commit even if no row is new: the note spares reading the source again.
-            _commit.commit(delta, new_rows, notes={source_note(source): 1}, options=self.lake.storage_options)
-            return Appended(table, source, batch.rows, new_rows.rows, superseded=superseded)
+            _commit.commit(
+                delta, new_rows, notes=notes, options=self.lake.storage_options, instead=new.replaced
+            )
+            replaced = new.replaced.height
+            rows_new = new_rows.rows - replaced
+            return Appended(table, source, batch.rows, rows_new, superseded=new.superseded, replaced=replaced)
 
         return self._until_committed(table, attempt)
 
@@ -334,8 +359,8 @@ class LakeWriter:
         start, end : int
             Where the piece begins and ends in the log. [bytes]
         instead : polars.DataFrame, optional
-            States from an earlier piece of the log, with the columns of the table's ``key`` and ``same``. If the table
-            still has such a row, the batch's row of the same key replaces it.
+            States from an earlier piece of the log, with the columns of the table's ``place`` and ``same``. If the
+            table still has such a row, the batch's row of the same key replaces it.
 
         Returns
         -------
@@ -344,7 +369,8 @@ class LakeWriter:
         Raises
         ------
         IngestError
-            If a row contradicts one of the same key, or another process appends other pieces of the log.
+            If a row contradicts one of the same key, a market has events of another kind, or another process appends
+            other pieces of the log.
         LakeError
             If the table cannot be written.
         """
@@ -360,18 +386,22 @@ class LakeWriter:
                 raise IngestError(
                     f"{path}: another process follows this log, and was faster in {table.name}", path=path
                 )
-            replaced = None if instead is None else self._still_there(delta, table, instead)
-            new_rows, superseded = fresh(batch, self._between(delta, table, table.identity, without=replaced))
+            notes |= _kind_notes(delta, batch)
+            of_log = None if instead is None else self._still_there(delta, table, instead)
+            new = fresh(batch, self._between(delta, table, table.identity, without=of_log))
+            new_rows, replaced = new.rows, new.replaced.height
             if batch.counted:
                 new_rows = counted_on(new_rows, self._between(delta, table, "timestamp"))
-            _commit.commit(
-                delta,
-                new_rows,
-                notes=notes,
-                options=self.lake.storage_options,
-                instead=None if replaced is None else replaced.select(table.key),
+            places = (
+                new.replaced
+                if of_log is None
+                else pl.concat([new.replaced, of_log.select(new.replaced.columns)])
             )
-            return Appended(table.name, log, batch.rows, new_rows.rows, superseded=superseded)
+            _commit.commit(delta, new_rows, notes=notes, options=self.lake.storage_options, instead=places)
+            rows_new = new_rows.rows - replaced
+            return Appended(
+                table.name, log, batch.rows, rows_new, superseded=new.superseded, replaced=replaced
+            )
 
         return self._until_committed(table.name, attempt, known=self.lake.delta(table.name))
 
@@ -386,10 +416,12 @@ class LakeWriter:
         transactions = [Transaction(name, number) for name, number in notes.items()]
         self._until_committed(MARKETS.name, lambda delta: _commit.note(delta, transactions))
 
-    def _require_appendable(self, batch: Batch) -> None:
+    def _require_appendable(self, batch: Batch, *, replace: bool) -> None:
         """Raise IngestError if `append` would raise it for this batch now."""
         with _delta.failing("read the table", self.lake.uri(batch.table.name), self.lake.storage_options):
-            self._new(self.lake._find(batch.table), batch)
+            delta = self.lake._find(batch.table)
+            _kind_notes(delta, batch)
+            self._new(delta, batch, replace=replace)
 
     def _require_writable(self, *tables: Table) -> None:
         """Raise LakeError if this release cannot write to one of the tables; an absent table can be made.
@@ -404,7 +436,7 @@ class LakeWriter:
 
     def _still_there(self, delta: _delta.Opened, table: Table, rows: pl.DataFrame) -> pl.DataFrame | None:
         """Return the rows that the table still has with the same values; None if it has none of them."""
-        columns = [*table.key, *table.same]
+        columns = [*table.place, *table.same]
         partition_values = {name: rows[name].unique().to_list() for name in table.partitions}
         first, last = rows["timestamp"].min(), rows["timestamp"].max()
         stored_rows = _delta.scanned(delta, table, self.lake.storage_options).filter(
@@ -444,12 +476,12 @@ class LakeWriter:
         self._make(table)
         self._until_committed(table.name, attempt)
 
-    def _new(self, delta: DeltaTable | None, batch: Batch) -> tuple[Batch, int]:
-        """Return the rows of a batch that the table does not have, and how many states were superseded."""
+    def _new(self, delta: DeltaTable | None, batch: Batch, *, replace: bool) -> Fresh:
+        """Return what a batch adds to the table."""
         # Compare by ids and not by times, because another source may give the same trade another time. Readers skip
         # files and row groups by the bounds of their ids. Ids that rise with time, and made-up ids, which begin with
         # the time, match almost no older file. For random ids the key columns of the whole market are read.
-        return fresh(batch, self._between(delta, batch.table, batch.table.identity))
+        return fresh(batch, self._between(delta, batch.table, batch.table.identity), replace=replace)
 
     def _between(
         self, delta: DeltaTable | None, table: Table, column: str, *, without: pl.DataFrame | None = None
@@ -468,6 +500,27 @@ class LakeWriter:
             return rows.filter(is_between, *conditions(partition_values, None, None))
 
         return stored
+
+
+def _kind_notes(delta: _delta.Opened | None, batch: Batch) -> dict[str, int]:
+    """Return the notes to add about the kind of a batch's events; IngestError if a market has events of another."""
+    kind = batch.kind
+    if delta is None or kind is None or batch.table.identity != "id":
+        return {}
+    number = zlib.crc32(kind.encode())
+    delta.read_notes(len(batch.markets))
+    noted = {market: delta.transaction_version(kind_note(market)) for market in batch.markets}
+    for market, other in noted.items():
+        if other not in {None, number}:
+            raise IngestError(
+                f"{batch.table.name}: {' '.join(market)} is in the lake as {kind_of(delta, other)}, and these are "
+                f"{kind}: the same events under other ids, which would count twice; keep one of the two, or put this "
+                "one under another ``exchange`` or into another lake"
+            )
+    notes = {kind_note(market): number for market, other in noted.items() if other is None}
+    if delta.transaction_version(kind_name_note(kind)) is None:
+        notes[kind_name_note(kind)] = number
+    return notes
 
 
 def _event_table(name: str) -> Table:

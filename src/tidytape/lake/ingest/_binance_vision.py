@@ -5,7 +5,7 @@ dump                      becomes
 ========================= =========================================================================================
 ``trades``                trades
 ``aggTrades``             trades; one row is all fills of an order at one price. Their ids differ from those of
-                          ``trades``, so put only one of the two dumps of a market into a lake
+                          ``trades``, so a market takes one of the two, and the other is refused
 ``fundingRate``           funding, settled rates
 ``metrics``               open interest. The ratios of traders are left out
 ``liquidationSnapshot``   liquidations, at the average price and with the amount that was filled. Each row comes twice;
@@ -16,9 +16,9 @@ dump                      becomes
 ``bookTicker``            nothing, an error: the best prices alone are no book
 ========================= =========================================================================================
 
-The name of a file, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its header shows which dump it is; if both do, they must
-agree. Files of the spot market have no header. Times are in milliseconds, in files of the spot market since 2025 in
-microseconds; the first time of a file shows the unit.
+The name of a file, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its first line shows which dump it is; if both do, they
+must agree. Files of the spot market have no header. Times are in milliseconds, in files of the spot market since 2025
+in microseconds; the first time of a file shows the unit.
 
 Nothing in a file shows from which of Binance's exchanges it is, so the caller must name the exchange.
 
@@ -216,18 +216,21 @@ class _Columns(Header):
 
 
 def _described(job: Job, first: str) -> _Columns:
-    """Return the columns of a file, and which dump it is, by its name and its first line."""
+    """Return the columns of a file, and which dump it is, by its first line and its name, which must agree."""
     match = _NAME.fullmatch(job.path.name)
     kind_by_name = None if match is None else match[2] if match[2] in _DUMPS else "klines"
     names = _split_header(first)
     kind_by_header = _by_header(names)
-    if kind_by_header is not None and kind_by_name not in {None, kind_by_header}:
-        raise _refused(job, f"its name says {kind_by_name}, and its header {kind_by_header}")
-    kind = kind_by_header or kind_by_name
+    kind_by_line = kind_by_header or _by_row(names)
+    if kind_by_line is not None and kind_by_name not in {None, kind_by_line}:
+        part = "first row" if kind_by_header is None else "header"
+        raise _refused(job, f"its name says {kind_by_name}, and its {part} {kind_by_line}")
+    kind = kind_by_line or kind_by_name
     if kind is None:
         raise _refused(
             job,
-            "neither the header nor the name tells which dump it is; a name is e.g. BTCUSDT-trades-2024-08-08.zip",
+            "neither the first line nor the name tells which dump it is; a name is e.g. "
+            "BTCUSDT-trades-2024-08-08.zip",
         )
     dump = _DUMPS[kind]
     if dump.refusal:
@@ -240,6 +243,28 @@ def _described(job: Job, first: str) -> _Columns:
         widths = " or ".join(map(str, dump.widths))
         raise _refused(job, f"no header of {kind}, and {counted(len(names), 'column')} instead of {widths}")
     return _Columns([*dump.columns, *("",) * (len(names) - len(dump.columns))], is_line=False, kind=kind)
+
+
+def _by_row(texts: list[str]) -> str | None:
+    """Return the only dump without a header whose columns can hold the texts of a row; None if none or several can."""
+    dumps = []
+    for name, dump in _DUMPS.items():
+        if len(texts) in dump.widths:
+            values = dict(zip(dump.columns, texts, strict=False))
+            fields = {column: field for column, field in dump.fields.items() if field.name in values}
+            row = pl.DataFrame({"line": 0} | {column: values[field.name] for column, field in fields.items()})
+            if checked(row, _timed(fields, unit_of(row["timestamp"])))["reason"].item() is None:
+                dumps.append(name)
+    return dumps[0] if len(dumps) == 1 else None
+
+
+def _timed(fields: Mapping[str, Field], unit: str | None) -> dict[str, Field]:
+    """Return the fields of a dump with their times in the unit of the file."""
+    times = time(unit or "ms")
+    return {
+        name: Field(column.name, times) if column.kind is _ANY_TIME else column
+        for name, column in fields.items()
+    }
 
 
 def _split_header(line: str) -> list[str]:
@@ -482,13 +507,9 @@ class BinanceVision(Layout):
                 if column.needed or column.name in header.names
             }
             columns = header.chosen(texts, dump_fields)
+            parsed.kind = header.kind
             if parsed.time_unit is None:
                 parsed.time_unit = unit_of(columns["timestamp"])
-            times = time(parsed.time_unit or "ms")
-            fields = {
-                name: Field(column.name, times) if column.kind is _ANY_TIME else column
-                for name, column in dump_fields.items()
-            }
-            rows = parsed.bad.take(checked(columns, fields))
+            rows = parsed.bad.take(checked(columns, _timed(dump_fields, parsed.time_unit)))
             _PUT[header.kind](rows.with_columns(exchange=exchange), job, parsed)
         return parsed

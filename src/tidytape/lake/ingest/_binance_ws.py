@@ -79,7 +79,7 @@ class BinanceWs(Layout):
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one log."""
-        parsed = Parsed(spool, amount_unit=of_binance, piece=job.piece)
+        parsed = Parsed(spool, amount_unit=of_binance, piece=job.piece, kind="trades")
         memory = {} if job.piece is None else job.piece.memory
         snapshots: list[pl.DataFrame] = []
         symbols: set[str] = memory.setdefault("symbols", set())

@@ -115,8 +115,7 @@ def column_of(table: Table, name: str) -> Column | None:
 def kind_of(table: Table, name: str, column: Column | None) -> Kind:
     """Return what a column holds, unless it holds times; ``name`` is our name of the column."""
     if (table.name, name) in _WORDS:
-        words = _WORDS[table.name, name]
-        return word(words, hint=f'``words={{"{name}": {{"WORD": "{next(iter(words))}"}}}}`` says what a word means')
+        return word(_WORDS[table.name, name])
     if name in {*table.partitions, "exchange", "raw_symbol"}:
         return NAME
     if (table.name, name) == (RECORDED_CANDLES.name, "interval"):

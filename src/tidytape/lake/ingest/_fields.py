@@ -104,14 +104,13 @@ def time(unit: str, zone: Zone = Zone(), *, hint: str = "") -> Kind:  # noqa: B0
     )
 
 
-def word(meaning: Mapping[str, str], *, hint: str = "") -> Kind:
+def word(meaning: Mapping[str, str]) -> Kind:
     """Return the kind of some words, in lower or upper case; values are the meanings of the words."""
     return Kind(
         lambda text: text.str.to_lowercase().replace_strict(
             dict(meaning), default=None, return_dtype=pl.String
         ),
-        "one of " + ", ".join(meaning),
-        hint,
+        "one of " + ", ".join(meaning),  # as in `NO_SUCH_WORD`
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ def ingest_frame(
     time_unit: str | Mapping[str, str] | None = None,
     interval: str | None = None,
     skip_bad: bool = False,
+    replace: bool = False,
 ) -> IngestReport:
     """Put a frame into a lake, as `ingest` does with a file.
 
@@ -74,6 +76,8 @@ def ingest_frame(
         Length of all candles, e.g. ``"1h"``; needed if candles have no column ``interval``.
     skip_bad : bool
         Leave broken rows out and count them, instead of failing. A line number in the report is that of a row, from 1.
+    replace : bool
+        As in `ingest`.
 
     Returns
     -------
@@ -112,12 +116,12 @@ def ingest_frame(
     require_market(market)
     layout = _Frame(table=table, columns=columns, time_unit=time_unit, interval=interval)
     rows = _polars(frame, layout)
-    layout = replace(layout, rows=rows)
+    layout = dataclasses.replace(layout, rows=rows)
     layout.require_used(market)
     job = Job(_NAME, market, layout)
     ipc_file = io.BytesIO()
     rows.write_ipc(ipc_file)
-    writer = Writer(lake, market)
+    writer = Writer(lake, market, replace=replace)
     with Spool() as spool:
         parsed = layout.read(job, spool, lambda _: None)
         require_good(parsed, job, skip_bad=skip_bad)

@@ -23,6 +23,9 @@ BLOCK = 16 * 2**20
 _LONGEST = 64 * 2**20
 """Longest line of a file. [bytes]"""
 
+NO_SUCH_WORD = " is not one of "
+"""Part of the reason of a line with a wrong word."""
+
 _SHOWN = 5
 """Most broken lines whose reasons are kept."""
 
@@ -47,10 +50,13 @@ class BadLines:
         Number of broken lines.
     first : list of (int, str)
         Line number, from 1, and reason of the first broken lines.
+    wrong_words : int
+        Number of lines that are broken because of a word of a column, such as a side.
     """
 
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
+    wrong_words: int = 0
 
     def add(self, line: int, reason: str) -> None:
         """Add one broken line."""
@@ -68,6 +74,7 @@ class BadLines:
         bad_rows = frame.filter(pl.col("reason").is_not_null())
         if not bad_rows.is_empty():
             self.count += bad_rows.height
+            self.wrong_words += bad_rows["reason"].str.contains(NO_SUCH_WORD, literal=True).sum()
             first_rows = bad_rows.select("line", "reason").sort("line").head(_SHOWN).iter_rows()
             self.first = sorted([*self.first, *first_rows])[:_SHOWN]
         return frame.filter(pl.col("reason").is_null()).drop("reason")

@@ -62,18 +62,24 @@ class TableCount:
     superseded : int
         States that were left out because another state of the same time counts: in a file the last one that was
         received, and at the first and last time of a file the state of the lake.
+    replaced : int
+        Rows of the lake whose place rows of the file took: the last candle of a market, if the file goes on past it,
+        states that lacked a value of the file, and with ``replace`` all states that differ.
     """
 
     table: str
     read: int = 0
     new: int = 0
     superseded: int = 0
+    replaced: int = 0
 
     def __str__(self) -> str:
         text = _rows_of(self.table, self.read)
         if self.new != self.read:
             text += f", {self.new:,} of them new"
-        return f"{text}, {self.superseded:,} superseded" if self.superseded else text
+        if self.superseded:
+            text += f", {self.superseded:,} superseded"
+        return f"{text}, {self.replaced:,} replaced in the lake" if self.replaced else text
 
 
 class _Counts:
@@ -224,8 +230,8 @@ class MarketReport:
     guessed : bool
         Whether this ingest read its coin and quote from its raw symbol.
     rows : tuple of (str, int)
-        Number of its rows in the lake, by the name of each table to which the files were written. If no file was
-        written: by the name of each table in which it has rows.
+        Number of its rows in the lake, by the name of each table in which it has rows and, if a file was written, to
+        which the files were written.
     """
 
     exchange: str
@@ -248,7 +254,8 @@ class MarketReport:
             text += f", block size {self.block_size:g}"
         if self.guessed:
             text += " (names guessed from the raw symbol)"
-        text = f"{text}; {_stored(self.rows or [(TRADES.name, self.trades)])} in the lake"
+        if self.rows:
+            text += f"; {_stored(self.rows)} in the lake"
         if self.coin is None:
             text += (
                 f"\n  to name it, ingest its file again with --raw-symbol {self.raw_symbol} --normalized-symbol "
@@ -283,6 +290,7 @@ class IngestReport(_Counts):
             read=sum(count.read for count in counts),
             new=sum(count.new for count in counts),
             superseded=sum(count.superseded for count in counts),
+            replaced=sum(count.replaced for count in counts),
         )
 
     @property
@@ -372,8 +380,9 @@ def _markets(markets: Sequence[MarketReport]) -> Iterator[str]:
     """Yield the lines about many markets: their number, and the number of those with guessed, no or unknown facts."""
     rows: Counter[str] = Counter()
     for market in markets:
-        rows.update(dict(market.rows or [(TRADES.name, market.trades)]))
-    yield f"{counted(len(markets), 'market')}, {_stored(rows.items())} in the lake: {_some(list(map(_key, markets)))}"
+        rows.update(dict(market.rows))
+    stored = f", {_stored(rows.items())} in the lake" if rows else ""
+    yield f"{counted(len(markets), 'market')}{stored}: {_some(list(map(_key, markets)))}"
     guessed = [f"{_key(market)} as {market.normalized_symbol}" for market in markets if market.guessed]
     if guessed:
         yield f"  {counted(len(guessed), 'name')} guessed from the raw symbol: {_some(guessed)}"

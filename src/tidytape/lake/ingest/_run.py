@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,12 +22,15 @@ from tidytape.lake._tables import MARKETS
 from tidytape.lake.ingest._described import Auto, Described
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS, recognised
-from tidytape.lake.ingest._lines import digest
+from tidytape.lake.ingest._lines import NO_SUCH_WORD, BadLines, digest
 from tidytape.lake.ingest._market import Market, require_market
-from tidytape.lake.ingest._report import IngestReport
+from tidytape.lake.ingest._report import IngestReport, Note
 from tidytape.lake.ingest._write import Writer, fill_funding_intervals
 
 _MOST_WORKERS = 4
+
+UNUSED = "whose exchange its layout knows: {} is not used"
+"""The note about an exchange that the caller named for a recognised file."""
 
 
 def ingest(
@@ -36,6 +40,7 @@ def ingest(
     *,
     market: Market | None = None,
     skip_bad: bool = False,
+    replace: bool = False,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> IngestReport:
@@ -45,6 +50,10 @@ def ingest(
     lines or contradicts the lake is left out; the others go in, and at the end an error names the files that were left
     out. A file that the lake has already, read in the same way, is not read again, and rows that came from another file
     are not added again. If an ingest is interrupted, run it again; the lake is then that of an undisturbed run.
+
+    A market's last candle in the lake may have been open when it was recorded: if a file goes on past it, the candle of
+    the file replaces it. A value of a file fills a null of a state that is the same otherwise. Trades and aggregated
+    trades are the same trades under other ids, so a market takes the kind that came first, and the other is refused.
 
     Parameters
     ----------
@@ -60,6 +69,9 @@ def ingest(
         market.
     skip_bad : bool
         Skip broken lines and count them, instead of leaving the file out.
+    replace : bool
+        Let the states of the files, such as candles and funding rates, replace those of the lake that differ, instead
+        of leaving the file out. The report has their number. Files that the lake has already are read again.
     workers : int, optional
         Number of files that are read at once, in threads; the lake does not depend on it. By default 4, or the number
         of processors if that is smaller. Each thread takes some 200 MB.
@@ -107,8 +119,9 @@ def ingest(
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     jobs = [Job(path, market, layout) for path in paths]
     # If the caller changes facts of the market, even known files are read, to know which market that is.
-    reader = FileReader(lake=lake, skip_bad=skip_bad, again=bool(market.replaced or market.stated_unit))
-    writer = Writer(lake, market)
+    again = replace or bool(market.replaced or market.stated_unit)
+    reader = FileReader(lake=lake, skip_bad=skip_bad, again=again)
+    writer = Writer(lake, market, replace=replace)
     failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), progress=progress)
     report = writer.report()
     if not failures:
@@ -263,18 +276,21 @@ class FileReader:
         read = Read(job, Spool(self._memory))
         try:
             layout = job.layout or Auto()
+            unused_exchange = None
             is_recognised = isinstance(layout, Auto)
             if isinstance(layout, Auto):
                 layout = layout.with_facts(recognised(job.path))
             if is_recognised and layout.names_exchange:
                 # The caller's exchange is for files that do not name theirs.
-                job = job.of(exchange=None)
+                unused_exchange, job = job.exchange, job.of(exchange=None)
             read.source = source_of(digest(job.path), job, layout, skip_bad=self._skip_bad)
             # Markets are committed last, so a file whose source is noted there is in the lake completely.
             if self._again or not self._lake.has_source(MARKETS.name, read.source):
                 read.parsed = parsed_by(layout, job, read.spool, progress)
                 require_good(read.parsed, job, skip_bad=self._skip_bad)
                 fill_funding_intervals(job, read.parsed)
+                if unused_exchange is not None:
+                    read.parsed.notes.append(Note("file", UNUSED.format(unused_exchange), 1))
         except (IngestError, QueryError) as error:
             read.error = error
         except BaseException:
@@ -344,14 +360,43 @@ def source_of(content: str, job: Job, layout: Layout, *, skip_bad: bool) -> str:
     return f"sha256:{content} {json.dumps(named, sort_keys=True)}"
 
 
+_WRONG_WORD = re.compile(rf"the (.+) '(.*)'{NO_SUCH_WORD}.*", re.DOTALL)
+_BOTH_SPELLINGS = re.compile(r"(\w+) \(--[a-z-]+\)")
+
+
 def require_good(parsed: Parsed, job: Job, *, skip_bad: bool) -> None:
     """Raise IngestError if a file has broken lines and they are not skipped, or if it has no good lines."""
     bad = parsed.bad
     if not bad.count or (skip_bad and parsed.batches):
         return
-    line, reason = bad.first[0]
-    more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
-    hint = " and no good one" if skip_bad else "; ``skip_bad=True`` leaves them out"
+    line, reason = _example(bad)
+    more = f"; {bad.count:,} bad lines in all" if bad.count > 1 else ""
+    no_good = " and no good one" if skip_bad else ""
+    advice = "" if skip_bad else "``skip_bad=True`` leaves them out"
+    if is_by_words(bad):
+        advice = meaning_of_word(reason, job.layout)
+    message = _BOTH_SPELLINGS.sub(r"``\1``", f"{job.path}:{line}: {reason}{more}{no_good}")
     raise IngestError(
-        f"{job.path}:{line}: {reason}{more}{hint}", path=str(job.path), line=line, bad_lines=bad.count
+        f"{message}; {advice}" if advice else message, path=str(job.path), line=line, bad_lines=bad.count
     )
+
+
+def is_by_words(bad: BadLines) -> bool:
+    """Return whether most lines are broken by a word, so that without them the rest of the file would be one-sided."""
+    return bad.count > 0 and 2 * bad.wrong_words >= bad.count
+
+
+def _example(bad: BadLines) -> tuple[int, str]:
+    """Return the line and the reason that stand for all broken lines."""
+    by_words = [example for example in bad.first if NO_SUCH_WORD in example[1]]
+    return by_words[0] if by_words and is_by_words(bad) else bad.first[0]
+
+
+def meaning_of_word(reason: str, layout: Layout | None) -> str:
+    """Return how a caller says what the word in a reason means; empty if files of the layout have no map."""
+    match = _WRONG_WORD.fullmatch(reason)
+    if match is None or not hasattr(layout, "columns"):
+        return ""
+    name, word = match.groups()
+    column = next((ours for ours, theirs in (layout.columns or {}).items() if theirs == name), name)
+    return f"``words={ {column: {word: 'MEANING'}} }`` says which of them it means"

@@ -44,9 +44,12 @@ If several reports of a market have one timestamp, one of them is kept, because 
 `tidytape.lake._dedupe`. Messages do not have the time between settlements of funding, see ``funding_interval`` of
 `tidytape.lake.ingest.Market`.
 
+Trades of Binance are those of its channel ``trade`` [2]_, so a market with aggregated trades refuses them.
+
 References
 ----------
 .. [1] Tardis, "Data Types", liquidations. Its mappers turn Bybit's "Buy", the side of the position, into "sell".
+.. [2] Tardis, "tardis-node", the mappers of Binance: ids of trades are ``t`` of ``trade``, liquidations ``forceOrder``.
 """
 
 from __future__ import annotations
@@ -223,8 +226,10 @@ def _finish(parsed: Parsed) -> None:
     """Set the attributes of ``parsed`` that hold for all rows of a file."""
     parsed.any_class = True
     parsed.amount_unit = partial(_amount_unit, parsed.exchanges)
-    for table in (TRADES, LIQUIDATIONS):
+    is_binance = all(name.startswith("binance") for name in parsed.exchanges.values())
+    for table, kind in ((TRADES, "trades"), (LIQUIDATIONS, "forceOrder")):
         parsed.batch(table).counted = True
+        parsed.batch(table).kind = kind if is_binance else None
 
 
 def _amount_unit(

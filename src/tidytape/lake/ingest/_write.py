@@ -10,8 +10,9 @@ import polars as pl
 
 from tidytape.errors import IngestError, counted
 from tidytape.lake._batch import Batch
+from tidytape.lake._dedupe import written_time
 from tidytape.lake._lake import Lake
-from tidytape.lake._tables import FUNDING, MARKETS, RECORDED_CANDLES, REGISTRIES, TABLES, TRADES, Table
+from tidytape.lake._tables import FUNDING, MARKETS, RECORDED_CANDLES, TABLES, TRADES, Table
 from tidytape.lake._writer import Appended, merged_markets
 from tidytape.lake.ingest._contracts import in_coin, require_quotes
 from tidytape.lake.ingest._conversions import conversions
@@ -29,8 +30,8 @@ _MOST_STATES = 200_000
 """Number of newest states of a log that are remembered per table. [rows]"""
 
 UNSTATED = (
-    "without a funding interval and so not served; funding_interval (--funding-interval), said when a file first goes "
-    "in, fills it in"
+    "without a funding interval and so not served; to fill it in, put the file in again with funding_interval "
+    "(--funding-interval)"
 )
 """The note about funding reports without a funding interval."""
 
@@ -78,7 +79,7 @@ class NewestStates:
         if not table.tells_states or not batch.parts:
             return
         received = ["received"] if "received" in table.names else []
-        columns = [*table.key, *table.same, *received]
+        columns = [*table.place, *table.same, *received]
         before = self._states.get(table.name, table.empty().select(columns))
         rows = pl.concat([before, *(part.frame().select(columns) for part in batch)])
         newest = rows.unique(table.key, keep="last", maintain_order=True)
@@ -108,7 +109,7 @@ def _without_older(states: pl.DataFrame, before: pl.DataFrame, table: Table) -> 
 def _replaced(before: pl.DataFrame, states: pl.DataFrame, table: Table) -> pl.DataFrame | None:
     """Return the known states whose key has another value in the new ones; None if there are no such states."""
     same_keys = before.join(states.select(table.key), on=table.key, how="semi")
-    columns = [*table.key, *table.same]
+    columns = [*table.place, *table.same]
     changed = same_keys.join(states.select(columns), on=columns, how="anti", nulls_equal=True)
     return changed if changed.height else None
 
@@ -122,12 +123,15 @@ class Writer:
         The lake.
     market : Market
         What the caller says about their market.
+    replace : bool
+        Whether states of the files replace those of the lake that differ.
     """
 
-    def __init__(self, lake: Lake, market: Market) -> None:
+    def __init__(self, lake: Lake, market: Market, *, replace: bool = False) -> None:
         self._lake = lake
         self._lake_writer = lake.writer()
         self._market = market
+        self._replace = replace
         self._files: list[FileReport] = []
         self._seen: set[MarketKey] = set()
         self._guesses: set[MarketKey] = set()
@@ -149,7 +153,8 @@ class Writer:
             self._known.append(job)
             self._files.append(FileReport(path, already_ingested=True))
             return
-        _require_fillable(job, parsed, self._lake)
+        if not self._replace:
+            _require_same_intervals(job, parsed, self._lake)
         appended = self._append(parsed, source)
         already = [appended_to_table.already_ingested for appended_to_table in appended]
         self._files.append(
@@ -163,6 +168,7 @@ class Writer:
                         appended_to_table.rows_read,
                         appended_to_table.rows_new,
                         appended_to_table.superseded,
+                        appended_to_table.replaced,
                     )
                     for appended_to_table in appended
                 ),
@@ -201,7 +207,7 @@ class Writer:
         """
         piece = job.piece
         assert piece is not None
-        _require_fillable(job, parsed, self._lake)
+        _require_same_intervals(job, parsed, self._lake)
         contracts, markets = self._converted(parsed)
         # Before the events, because once the events are noted, this piece is not read again.
         self._register(contracts, replace=["contract", "contract_size", "amount_units"])
@@ -244,12 +250,13 @@ class Writer:
         contracts, markets = self._converted(parsed)
         # The first write is all or nothing by itself; the later ones are checked before it.
         for batch in parsed.batches if contracts.height else parsed.batches[1:]:
-            self._lake_writer._require_appendable(batch)
+            self._lake_writer._require_appendable(batch, replace=self._replace)
         if contracts.height:
             # Before the events, so that the registry always says how the amounts in the lake were converted.
             self._lake_writer.register(contracts, replace=["contract", "contract_size", "amount_units"])
         appended = [
-            self._lake_writer.append(batch.table.name, batch, source=source) for batch in parsed.batches
+            self._lake_writer.append(batch.table.name, batch, source=source, replace=self._replace)
+            for batch in parsed.batches
         ]
         # Last: a source that is noted here is complete. After an interruption before this line the file is read again.
         self._lake_writer.register(markets, replace=self._market.replaced, sources=[source])
@@ -261,6 +268,7 @@ class Writer:
         market = parsed.market or self._market
         converted = conversions(parsed, market, registered, self._holds_events)
         for batch in parsed.batches:
+            batch.kind = batch.kind or parsed.kind
             in_coin(batch, converted.contracts.get(batch.table.name, {}))
             if batch.table is RECORDED_CANDLES:
                 batch.change(in_steps)
@@ -292,7 +300,7 @@ class Writer:
         counts = {
             name: self._counts(table, concerned)
             for name, table in TABLES.items()
-            if table not in REGISTRIES and set(_KEY) <= set(table.names)
+            if table.partitions == tuple(_KEY)  # the rows of other tables are not of registered markets
             if name in written or not written or table is TRADES
         }
         reports = []
@@ -308,7 +316,7 @@ class Writer:
                         rows=tuple(
                             (name, count)
                             for name, count in of_market.items()
-                            if (name in written if written else count)
+                            if count and name in (written or of_market)
                         ),
                     )
                 )
@@ -345,10 +353,10 @@ def fill_funding_intervals(job: Job, parsed: Parsed) -> None:
         parsed.notes.append(Note("funding report", UNSTATED, count))
 
 
-def _require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
-    """Raise IngestError if the lake has a report whose funding interval is missing, or is not the caller's.
+def _require_same_intervals(job: Job, parsed: Parsed, lake: Lake) -> None:
+    """Raise IngestError if the lake has a report with another funding interval than the caller's.
 
-    Rows of a lake never change. Without this error the service would ignore the report, or use another interval.
+    Without this error the service would go on to use the other interval. A missing interval is filled in.
     """
     if job.market.funding_nanoseconds is None:
         return
@@ -358,15 +366,14 @@ def _require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
             FUNDING.name, exchange=exchanges, raw_symbol=symbols, start=part.first, end=part.last + 1
         )
         reports = part.frame().lazy().select(*FUNDING.key, new_interval="funding_interval")
-        other = pl.col("new_interval").ne_missing(pl.col("funding_interval"))
+        other = pl.col("new_interval") != pl.col("funding_interval")
         wrong = stored_reports.join(reports, on=list(FUNDING.key)).filter(other).sort(FUNDING.key).collect()
         if wrong.height:
             row = wrong.row(0, named=True)
-            stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / HOUR:g} h as"
             raise IngestError(
-                f"{job.path}: {counted(wrong.height, 'funding report')} of it in the lake with {stored} funding "
-                f"interval, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}; what is in a lake stays "
-                "as it is, so put the files into a new one",
+                f"{job.path}: {counted(wrong.height, 'funding report')} of it in the lake with "
+                f"{row['funding_interval'] / HOUR:g} h as funding interval, e.g. {row['exchange']} "
+                f"{row['raw_symbol']} at {written_time(row['timestamp'])}; ``replace=True`` lets the file's count",
                 path=str(job.path),
             )
 

@@ -40,7 +40,7 @@ from tidytape.lake.ingest._layouts import recognised_by
 from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
-from tidytape.lake.ingest._run import parsed_by, require_object, source_of
+from tidytape.lake.ingest._run import is_by_words, meaning_of_word, parsed_by, require_object, source_of
 from tidytape.lake.ingest._write import NewestStates, Writer, fill_funding_intervals
 from tidytape.lake.record._rotation import FollowedPath
 from tidytape.lake.record._tail import Log
@@ -251,7 +251,7 @@ class Followed:
             str(self.job.path),
             lines=self.lines,
             counts=tuple(
-                TableCount(name, count["read"], count["new"], count["superseded"])
+                TableCount(name, count["read"], count["new"], count["superseded"], count["replaced"])
                 for name, count in self.counts.items()
             ),
             bad_lines=self.bad.count,
@@ -456,7 +456,10 @@ class Follower:
             most = _ALL_BAD if is_unread else self._most_bad
             if parsed.bad.count and bad > most:
                 hint = f"over {most} broken lines; " if most else ""
-                hint += "no line could be read" if is_unread else "``skip_bad=True`` leaves it out"
+                if is_by_words(parsed.bad):
+                    hint += meaning_of_word(parsed.bad.first[0][1], followed.layout)
+                else:
+                    hint += "no line could be read" if is_unread else "``skip_bad=True`` leaves it out"
                 return self._put_before_bad(followed, log, piece, parsed, hint)
             parsed.remember()
             job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
@@ -475,7 +478,12 @@ class Follower:
         for table in appended:
             followed.ends[table.table] = max(followed.ends[table.table], end)
             counts = followed.counts.setdefault(table.table, Counter())
-            counts.update(read=table.rows_read, new=table.rows_new, superseded=table.superseded)
+            counts.update(
+                read=table.rows_read,
+                new=table.rows_new,
+                superseded=table.superseded,
+                replaced=table.replaced,
+            )
         return len(piece.data)
 
     def _put_before_bad(self, followed: Followed, log: Log, piece: Piece, parsed: Parsed, hint: str) -> int:
@@ -487,7 +495,7 @@ class Follower:
             followed.end, followed.mark = piece.offset + len(good), log.mark(len(good))
             self._note(followed)
         raise IngestError(
-            f"{log.path}:{line}: {reason}; {hint}",
+            f"{log.path}:{line}: {reason}; {hint}".removesuffix("; "),
             path=str(log.path),
             line=line,
             bad_lines=followed.bad.count + parsed.bad.count,
