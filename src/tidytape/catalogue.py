@@ -30,6 +30,7 @@ __all__ = [
     "ERROR_MEANING",
     "ERROR_STATUS",
     "IDENTITY_FIELDS",
+    "LEVEL_VOLUMES",
     "LISTS",
     "LISTS_OF_A_TYPE",
     "MARKET_FIELDS",
@@ -248,6 +249,10 @@ class NoteCode(StrEnum):
         "SUMMED",
         "The lake names no exchange for this data type, so the points are sums over several exchanges",
     )
+    NO_SIDE = (
+        "NO_SIDE",
+        "Some trades in the window have no side: they are a series of their own, and the sides of levels are null",
+    )
 
 
 class Quote(_Named):
@@ -408,6 +413,12 @@ class DataType:
         levels = (field for levels in self.levels for field in levels.fields)
         return any(field.unit == AMOUNT for field in (*self.fields, *levels))
 
+    @property
+    def derives_volume(self) -> bool:
+        """Whether levels have both sides and no volume on the wire, because it is the sum of the two."""
+        columns = {field.column for levels in self.levels for field in levels.fields}
+        return {"buy_volume", "sell_volume"} <= columns and "volume" not in columns
+
 
 def _double(name: str, column: str, unit: str, doc: str, *, signed: bool = False) -> Field:
     return Field(name, column, "double", unit, doc, signed=signed)
@@ -435,7 +446,7 @@ IDENTITY_FIELDS: tuple[Field, ...] = (
     _COIN,
     _CATEGORY,
     Field("interval", "interval", "string", "", "Aggregation interval"),
-    Field("side", "side", "string", "", "BUY or SELL, for per-side types"),
+    Field("side", "side", "string", "", "BUY or SELL, for per-side types; null if the source does not tell"),
     Field("tenor", "tenor", "string", "", "Time-to-expiry bucket, for option summaries"),
 )
 """The fields of a series identifier that tell series apart, beside ``type``."""
@@ -458,10 +469,19 @@ COVERAGE = Field(
 )
 """The field that the points of groups have in addition to the fields of their data type."""
 
-_START = Field("timestamp", "timestamp", "timestamp", "UTC", "Start of the interval")
 AMOUNT = "coin or USD, see amount_unit"
 """The unit of the fields that count coins or US dollars."""
 
+LEVEL_VOLUMES = Field(
+    "levelVolumes",
+    "level_volumes",
+    "double[]",
+    AMOUNT,
+    "Volume of each level; left out where every level has both of its sides, whose sum it is",
+)
+"""The field that points with flat levels of sides have in addition, where a trade has no side."""
+
+_START = Field("timestamp", "timestamp", "timestamp", "UTC", "Start of the interval")
 _CANDLE = (
     _START,
     _plain("open", "open", "quote per coin", "Price of the first trade"),

@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from tidytape.catalogue import (
+    AMOUNT,
     BLOCK_SIZE_FIELDS,
     COVERAGE,
     DATA_TYPES,
@@ -445,10 +446,9 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
         level_fields = facts.levels[0].fields
         columns += [Column.of(field, nullable=field.column != "price") for field in level_fields]
         key.append("price")
-        level_columns = {field.column for field in level_fields}
-        if {"buy_volume", "sell_volume"} <= level_columns and "volume" not in level_columns:
-            unit = next(field.unit for field in level_fields if field.column == "buy_volume")
-            columns.append(Column("volume", "float64", unit, nullable=True, doc="buy_volume + sell_volume"))
+        if facts.derives_volume:
+            doc = "buy_volume + sell_volume, and trades without a side"
+            columns.append(Column("volume", "float64", AMOUNT, nullable=True, doc=doc))
     schema = Schema(
         facts.name,
         tuple(

@@ -130,7 +130,9 @@ def to_usd(
             code="UNSUPPORTED",
         )
     price_columns = MARKET if is_stock else ("price",)
-    table = OpenTable.of(frame, [*price_columns, "timestamp", *_AMOUNTS[data_type], "timestamp"])
+    table = OpenTable.of(
+        frame, [*price_columns, "timestamp", *_AMOUNTS[data_type], "timestamp"], optional=["volume"]
+    )
     closes = rate_rows = None
     if prices is not None and is_stock:
         closes = OpenTable.of(prices, [*MARKET, "close", "timestamp"], parameter="prices").rows
@@ -167,7 +169,8 @@ def in_usd(
     else:
         rows = rows.with_columns(nw.col(name) * price for name in _AMOUNTS[data_type])
     if data_type == "VOLUME_PROFILE_AGG" and "volume" in names:
-        rows = rows.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
+        volume = nw.col("buy_volume") + nw.col("sell_volume")
+        rows = rows.with_columns(volume=nw.coalesce(volume, nw.col("volume") * price))
     if "amount_unit" in names:
         rows = rows.with_columns(amount_unit=nw.lit(AmountUnit.USD.value))
     return rows.select(*names)
@@ -287,7 +290,9 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     columns = payload_of(data_type)
     needed = [*MARKET, *point_key, *(name for name in columns if name not in TRADED)]
     is_of_books = data_type == "BLOCK_BOOK_SNAPSHOT_AGG"
-    table = OpenTable.of(points, needed, kinds=OF_BOOKS if is_of_books else None, optional=TRADED)
+    table = OpenTable.of(
+        points, needed, kinds=OF_BOOKS if is_of_books else None, optional=(*TRADED, "volume")
+    )
     frame: Any = with_times(table.rows, columns).with_columns(nw.col(*MARKET).cast(nw.String()))
     series_columns, common_columns = (
         [name for name in names if name in table.names] for names in (_SERIES, _COMMON)

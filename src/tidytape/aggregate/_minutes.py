@@ -34,10 +34,12 @@ _FIRST: Final = ("first_timestamp", "first_sequence")
 _LAST: Final = ("last_timestamp", "last_sequence")
 _CANDLES: Final = (*MARKET, "timestamp", *OHLC, *_FIRST, *_LAST)
 _VOLUME: Final[Mapping[str, str]] = {"coin": "volume", "quote": "quote_volume"}
+_SIDES: Final = ("buy_volume", "sell_volume")
 _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
-    "coin": ("buy_volume", "sell_volume"),
+    "coin": _SIDES,
     "quote": ("buy_quote_volume", "sell_quote_volume"),
 }
+_SIDELESS: Final = "__sideless"
 
 
 @tabular(_TRADES, new_times=dict.fromkeys(_TIMES[1:], "timestamp"))
@@ -48,9 +50,10 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     ----------
     trades : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``sequence``
-        int64, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin], ``quote_amount`` [quote].
+        int64, ``side`` (BUY, SELL, or null if it is not known), ``price`` [quote per coin], ``amount`` [coin],
+        ``quote_amount`` [quote].
     by_side : bool
-        Whether each side has a row of its own.
+        Whether each side has a row of its own; so have the trades whose side is not known, with a null as their side.
 
     Returns
     -------
@@ -215,7 +218,8 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     frame, one row per market, minute and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the minute, ``price``, low edge of the
         row [quote per coin], ``buy_volume``, ``sell_volume`` [coin], ``buy_quote_volume``, ``sell_quote_volume``
-        [quote]. Sorted by that key where the engine keeps order.
+        [quote]. Where the side of a trade is not known these are null, and ``volume`` [coin] and ``quote_volume``
+        [quote] count every trade; elsewhere those two are null. Sorted by that key where the engine keeps order.
 
     Raises
     ------
@@ -242,20 +246,34 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     >>> minute_profile(trades, block_size=1).select("price", "buy_volume", "sell_quote_volume").rows()
     [(10.0, 1.0, 20.0)]
     """
-    grid = Grid.of(block_size)
-    columns = [name for names in _PROFILE.values() for name in names]
-    split = [
-        nw.when(~nw.col("side").is_null())
-        .then(nw.when(nw.col("side") == side.value).then(nw.col(amount)).otherwise(0.0))
-        .alias(name)
-        for amount, names in zip(("amount", "quote_amount"), _PROFILE.values(), strict=True)
-        for side, name in zip((Side.BUY, Side.SELL), names, strict=True)
-    ]
-    rows = trades.with_columns(grid.row(nw.col("price")).alias("row"), *split)
+    grid, side = Grid.of(block_size), nw.col("side")
+    totals = dict(zip(("amount", "quote_amount"), _VOLUME.values(), strict=True))
+    columns = {
+        name: (amount, side == known_side.value)
+        for amount, names in zip(totals, _PROFILE.values(), strict=True)
+        for name, known_side in zip(names, (Side.BUY, Side.SELL), strict=True)
+    }
+    is_known = side.is_in([known_side.value for known_side in Side])
+    has_sides = nw.col(_SIDELESS) == 0
     return (
-        _rows_summed(rows, Interval.MINUTE, columns)
-        .with_columns(grid.price(nw.col("row")).alias("price"))
-        .select(*MARKET, "timestamp", "price", *columns)
+        exact.in_parts(trades.with_columns(grid.row(nw.col("price")).alias("row")), *totals)
+        .with_columns(
+            *(
+                part
+                for name, (amount, is_side) in columns.items()
+                for part in exact.where(is_side, amount, name)
+            ),
+            nw.when(is_known).then(0).otherwise(1).alias(_SIDELESS),
+        )
+        .pipe(_rows_summed, Interval.MINUTE, [*columns, *totals])
+        .with_columns(*map(exact.total, (*columns, *totals)), grid.price(nw.col("row")).alias("price"))
+        .select(
+            *MARKET,
+            "timestamp",
+            "price",
+            *(nw.when(has_sides).then(nw.col(name)).alias(name) for name in columns),
+            *(nw.when(~has_sides).then(nw.col(name)).alias(total) for name, total in totals.items()),
+        )
         .sort(*MARKET, "timestamp", "price")
     )
 
@@ -266,7 +284,7 @@ def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
     return [*MARKET, "timestamp", "price", *_PROFILE[amount]]
 
 
-@tabular(needed_of_profile)
+@tabular(needed_of_profile, optional=tuple(_VOLUME.values()))
 def profile_of(
     minutes: Rows, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
 ) -> Rows:
@@ -315,33 +333,40 @@ def profile_of(
     >>> profile_of(minutes, interval="1h", block_size=2).select("price", "buy_volume", "volume").rows()
     [(10.0, 1.0, 3.0)]
     """
-    grid = Grid.of(block_size)
-    sources = dict(zip(("buy_volume", "sell_volume"), _PROFILE[amount], strict=True))
+    grid, total, (bought, sold) = Grid.of(block_size), nw.col(_VOLUME[amount]), map(nw.col, _PROFILE[amount])
+    if _VOLUME[amount] not in minutes.collect_schema().names():
+        minutes = minutes.with_columns(nw.lit(None, nw.Float64()).alias(_VOLUME[amount]))
+    is_sideless = (bought.is_null() | sold.is_null()) & ~total.is_null()
     rows = minutes.select(
         *MARKET,
         "timestamp",
         grid.row(nw.col("price")).alias("row"),
-        *(nw.col(name).alias(volume) for volume, name in sources.items()),
+        # A total without sides is added to what was bought, so that only two columns are split into parts.
+        nw.when(is_sideless).then(total).otherwise(bought).alias("buy_volume"),
+        nw.when(is_sideless).then(nw.lit(0.0)).otherwise(sold).alias("sell_volume"),
+        nw.when(is_sideless).then(1).otherwise(0).alias(_SIDELESS),
     )
+    has_sides, volume = nw.col(_SIDELESS) == 0, nw.col("buy_volume") + nw.col("sell_volume")
     return (
-        _rows_summed(rows, frame_interval(interval), list(sources))
+        _rows_summed(exact.in_parts(rows, *_SIDES), frame_interval(interval), _SIDES)
+        .with_columns(exact.added(*_SIDES, "volume"))
+        .with_columns(*map(exact.total, (*_SIDES, "volume")))
         .select(
             *MARKET,
             "timestamp",
             grid.price(nw.col("row")).alias("price"),
-            *sources,
-            (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
+            *(nw.when(has_sides).then(nw.col(name)).alias(name) for name in _SIDES),
+            nw.when(has_sides).then(volume).otherwise(nw.col("volume")).alias("volume"),
         )
         .sort(*MARKET, "timestamp", "price")
     )
 
 
 def _rows_summed(frame: Rows, interval: AnyInterval, columns: Sequence[str]) -> Rows:
-    """Return one row per market, bucket and ``row``, with the exact sums of the columns."""
+    """Return one row per market, bucket and ``row``: the sums of columns in parts, and the largest `_SIDELESS`."""
     return (
-        exact.in_parts(frame, *columns)
-        .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
+        frame.with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
         .group_by(*MARKET, BUCKET, "row")
-        .agg(exact.summed(*columns))
-        .select(*MARKET, nw.col(BUCKET).alias("timestamp"), "row", *(exact.total(name) for name in columns))
+        .agg(exact.summed(*columns), nw.col(_SIDELESS).max())
+        .rename({BUCKET: "timestamp"})
     )

@@ -89,7 +89,7 @@ def intervals_of(points: OpenTable[Any]) -> list[FrameInterval]:
     return [*map(frame_interval, words)]
 
 
-@tabular(_needed, check=_check_source, optional=TRADED)
+@tabular(_needed, check=_check_source, optional=(*TRADED, "volume"))
 def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
     """Points of a coarser interval, equal to what aggregating the raw events at that interval gives.
 
@@ -185,10 +185,11 @@ def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
 
     The column ``amount_unit``, if the frame has it, says what amounts count; null counts as a unit of its own.
     """
-    if AMOUNT_UNIT not in frame.collect_schema().names():
+    names = frame.collect_schema().names()
+    if AMOUNT_UNIT not in names:
         return frame
     is_summable, schema = has_one_unit(AMOUNT_UNIT, keys), schema_of(data_type)
-    amounts = [name for name in payload_of(data_type) if schema[name].unit == AMOUNT]
+    amounts = [column.name for column in schema.columns if column.unit == AMOUNT and column.name in names]
     return with_all(frame, (nw.when(is_summable).then(nw.col(name)).alias(name) for name in amounts))
 
 

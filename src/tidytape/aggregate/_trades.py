@@ -39,7 +39,7 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
         Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
         weeks to Monday.
     by_side : bool
-        Whether each side has candles of its own.
+        Whether each side has candles of its own; so have the trades whose side is not known, with a null as their side.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def _with_order(trades: Rows, time_keys: list[str]) -> Rows:
     return trades.with_columns(__price=nw.when(has_one_price | has_order).then(price))
 
 
-_SIGN, _UNKNOWN = "__sign", "__unknown"
+_SIGN = "__sign"
 
 
 @tabular([*MARKET, "timestamp", "side", "price", "amount"])
@@ -210,20 +210,21 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
         .group_by(*MARKET, BUCKET, "price", _SIGN)
         .agg(exact.summed("amount"))
     )
-    signs, volumes = {"buy_volume": 1, "sell_volume": -1, _UNKNOWN: 0}, ("buy_volume", "sell_volume")
+    signs, has_sides = {"buy_volume": 1, "sell_volume": -1}, nw.col(_SIGN) == 1
+    volume = nw.col("buy_volume") + nw.col("sell_volume")
     for name, sign in signs.items():
         sides = sides.with_columns(*exact.where(nw.col(_SIGN) == sign, "amount", name))
     return (
         sides.with_columns(nw.col(_SIGN).abs())
         .group_by(*MARKET, BUCKET, "price")
-        .agg(exact.summed(*signs), nw.col(_SIGN).min())
-        .with_columns(*map(exact.total, signs))
+        .agg(exact.summed(*signs, "amount"), nw.col(_SIGN).min())
+        .with_columns(*map(exact.total, (*signs, "amount")))
         .select(
             *MARKET,
             nw.col(BUCKET).alias("timestamp"),
             "price",
-            *(nw.when(nw.col(_SIGN) == 1).then(nw.col(name)).alias(name) for name in volumes),
-            (nw.col("buy_volume") + nw.col("sell_volume") + nw.col(_UNKNOWN)).alias("volume"),
+            *(nw.when(has_sides).then(nw.col(name)).alias(name) for name in signs),
+            nw.when(has_sides).then(volume).otherwise(nw.col("amount")).alias("volume"),
         )
         .sort(*MARKET, "timestamp", "price")
     )
@@ -240,9 +241,9 @@ def raw_trades(trades: Rows, /) -> Rows:
     Parameters
     ----------
     trades : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``side`` (BUY or SELL, of the aggressor), ``timestamp`` int64 [ns since
-        the epoch] or with a zone, ``sequence`` int64, order among trades of one timestamp, ``id``, ``price`` [quote per
-        coin], ``amount`` [coin], ``quote_amount`` [quote].
+        Columns ``exchange``, ``raw_symbol``, ``side`` (of the aggressor, BUY or SELL, null if it is not known),
+        ``timestamp`` int64 [ns since the epoch] or with a zone, ``sequence`` int64, order among trades of one
+        timestamp, ``id``, ``price`` [quote per coin], ``amount`` [coin], ``quote_amount`` [quote].
 
     Returns
     -------

@@ -31,7 +31,8 @@ class Reason:
     code : NoteCode
         ``NO_DATA``, ``OUTSIDE``, ``NOT_BEGUN``, ``TIER``: there are no points, and Python warns. ``QUIET``: the service
         has the market at that time, and nothing happened. ``PART``: there are points, but not up to both ends of the
-        window. ``SUMMED``: the points are sums over ``exchanges``.
+        window. ``SUMMED``: the points are sums over ``exchanges``. ``NO_SIDE``: some trades have no side, so no side
+        counts them.
     data_type : str
         The data type of the query.
     exchange, raw_symbol, coin : str or None
@@ -120,6 +121,8 @@ class Reason:
                 return f"has no {data_type} in {window} that the tier of this key sees"
             case NoteCode.SUMMED:
                 return f"has {data_type} of several exchanges, summed: {printable(', '.join(self.exchanges))}"
+            case NoteCode.NO_SIDE:
+                return f"has trades without a side in {window}; no side of its {data_type} counts them"
             case NoteCode.QUIET:
                 return f"has {data_type}{extent}; nothing happened in {window}"
             case _:
@@ -173,20 +176,22 @@ def reasons_of(
     """
     notes_by_market: dict[tuple[str | None, ...], list[Note]] = {}
     notes = list(notes)
-    summed = {
+    reasons_of_points = {
         note: Reason(
             note.code,
             window.data_type,
-            coin=note.coin,
-            start=window.start,
-            end=window.end,
+            note.exchange,
+            note.raw_symbol,
+            note.coin,
+            window.start,
+            window.end,
             exchanges=note.exchanges,
         )
         for note in notes
-        if note.code is NoteCode.SUMMED
+        if note.code in _OF_POINTS
     }
     for note in notes:
-        if note.code in {NoteCode.IGNORED, NoteCode.SUMMED}:
+        if note.code is NoteCode.IGNORED or note.code in _OF_POINTS:
             continue
         notes_by_market.setdefault(tuple(getattr(note, name) for name in _MARKET_COLUMNS), []).append(note)
     filled_markets = _filled_markets(frame) if notes_by_market else set()
@@ -204,7 +209,7 @@ def reasons_of(
     if not reasons and frame.is_empty() and (around is not None or window.span[0] > now):
         start, end = window.unaligned
         reasons = [Reason(NoteCode.NOT_BEGUN, window.data_type, start=start, end=end, around=around)]
-    return (*summed.values(), *(reason for reason in reasons if reason is not None))
+    return (*reasons_of_points.values(), *(reason for reason in reasons if reason is not None))
 
 
 def _filled_markets(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
@@ -244,6 +249,9 @@ def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason 
         _around(window) if code is NoteCode.NOT_BEGUN else None,
     )
 
+
+_OF_POINTS = {NoteCode.SUMMED, NoteCode.NO_SIDE}
+"""Codes that say what the points of a market are, not why it lacks some."""
 
 _PRECEDENCE = (
     NoteCode.QUIET,

@@ -343,7 +343,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             By side the schema is TRADE_AGG: ``side``, BUY or SELL, stands after ``raw_symbol``, and the key, by
             which rows are sorted, is (exchange, raw_symbol, side, timestamp): of each market first BUY, then
-            SELL.
+            SELL. If the source of some trades does not tell their side, these have candles of their own, whose
+            ``side`` is null, before those of BUY.
 
         Examples
         --------
@@ -374,8 +375,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch raw trades.
 
-        BUY and SELL, the sides of the aggressor, are two series. A trade has no interval: the column
-        ``interval`` is null, or has the interval that the service uses for the weight of trades.
+        BUY and SELL, the sides of the aggressor, are two series; ``side`` is null if the source does not tell.
+        A trade has no interval: the column ``interval`` is null, or has the interval that the service uses for
+        the weight of trades.
 
         Parameters
         ----------
@@ -696,7 +698,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
               amount_unit]
             - ``sell_volume`` : float64, Volume of aggressive sells at the level. [coin or USD, see
               amount_unit]
-            - ``volume`` : float64, buy_volume + sell_volume. [coin or USD, see amount_unit]
+            - ``volume`` : float64, buy_volume + sell_volume, and trades without a side. [coin or USD, see
+              amount_unit]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
 

@@ -142,7 +142,10 @@ def _rule(column: str) -> str:
 
 def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
     """Return one row per keys; an open or close must be null in all rows of the keys but the one that has it."""
-    sums = [name for name, rule in rules.items() if rule == "sum"]
+    has_sides = {"buy_volume", "sell_volume"} <= set(rules) and "volume" not in keys
+    has_total = has_sides and "volume" in frame.collect_schema().names()
+    totals = ["volume"] if has_total else []
+    sums = [*(name for name, rule in rules.items() if rule == "sum"), *totals]
     lows = [name for name, rule in rules.items() if rule == "low"]
     # At most one row has an open or close, and a maximum ignores nulls, so it returns that value.
     highs = [name for name, rule in rules.items() if rule in {"open", "high", "close"}]
@@ -156,10 +159,13 @@ def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
     ]
     results = {name: exact.total(name) for name in sums}
     points = (
-        frame.group_by(*keys).agg(*parts).select(*keys, *(results.get(name, nw.col(name)) for name in rules))
+        frame.group_by(*keys)
+        .agg(*parts)
+        .select(*keys, *(results.get(name, nw.col(name)) for name in (*rules, *totals)))
     )
-    if {"buy_volume", "sell_volume"} <= set(rules) and "volume" not in keys:
-        points = points.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+    if has_sides:  # the total counts the trades without a side too
+        volume = nw.col("buy_volume") + nw.col("sell_volume")
+        points = points.with_columns(nw.coalesce(volume, *totals).alias("volume"))
     return points
 
 

@@ -156,7 +156,7 @@ def merge(
 
     It counts up the market's note, as `rewrite` does, so a commit that removes one of the files at the same time fails.
     """
-    require_writable(delta, table)
+    _widen(delta, table)
     rows = rows_of(delta, table, stored_files, options).sort(table.order)
     store = filesystem(delta.table_uri, options)
     partition_values = dict(zip(table.partitions, names, strict=True))
@@ -176,7 +176,7 @@ def add_minutes(
     options: Options,
 ) -> None:
     """Append minutes and commit notes with them; the markets have no minutes in these spans yet."""
-    require_writable(delta, table)
+    _widen(delta, table)
     notes = [*notes, *_counts(delta, markets)]
     store = filesystem(delta.table_uri, options)
     times = rows["timestamp"]
@@ -231,7 +231,7 @@ def replace_minutes(
     notes: list[Transaction],
 ) -> None:
     """Replace the minutes of one market in some half-open spans, and commit notes with them."""
-    require_writable(delta, table)
+    _widen(delta, table)
     spans = list(spans)
     # Delta Lake writes the other rows of these files anew.
     touched_files = [file for file in files(delta, market) if any(file.may_hold(*span) for span in spans)]
@@ -306,7 +306,7 @@ def rewrite(
     It counts up the market's note as if it added rows, so another commit to the market at the same time fails. The
     spans of the commit say that no row is new.
     """
-    require_writable(delta, table)
+    _widen(delta, table)
     store = filesystem(delta.table_uri, options)
     actions = write_sorted(frames, partition, delta, table, store, target=target)
     notes = [_counted_up(delta, _counter(partition.values()))]

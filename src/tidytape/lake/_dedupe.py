@@ -471,7 +471,9 @@ def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
         return rows.with_columns(id=pl.lit(None, pl.String))
     first, last = rows["timestamp"].min(), rows["timestamp"].max()
     ids = pl.concat_str(
-        *(pl.col(name) for name in ("timestamp", "price", "amount", "side", "__number")), separator="/"
+        *(pl.col(name) for name in ("timestamp", "price", "amount", "side", "__number")),
+        separator="/",
+        ignore_nulls=True,  # a trade may have no side
     )
     earlier_frames = [
         part.frame().select(_CONTENT)
@@ -482,7 +484,7 @@ def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
     if earlier_frames:
         counts = pl.concat(earlier_frames).group_by(_CONTENT).agg(pl.len().cast(pl.Int64).alias("__earlier"))
         numbered_rows = numbered_rows.join(
-            counts, on=_CONTENT, how="left", maintain_order="left"
+            counts, on=_CONTENT, how="left", nulls_equal=True, maintain_order="left"
         ).with_columns(pl.col("__number") + pl.col("__earlier").fill_null(0))
     return numbered_rows.with_columns(ids.alias("id"))
 
@@ -500,7 +502,7 @@ def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
         Columns in which events of one id must agree.
     """
     key = ["exchange", "raw_symbol", "id"]
-    is_different = pl.any_horizontal(pl.col(name) != pl.col(name).first().over(key) for name in same)
+    is_different = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).first().over(key)) for name in same)
     return rows.with_columns(
         reason=pl.when(pl.col("id").is_not_null() & is_different).then(
             pl.lit("another event before it has the same id")

@@ -37,7 +37,9 @@ from tidytape.lake._tables import Table
 from tidytape.schema import Column, Dtype
 
 # Delta Lake's names of the commits that leave a table's rows as they are.
-_SAME_ROWS = {"CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "ADD COLUMN"}
+_SAME_ROWS = {
+    "CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "ADD COLUMN", "CHANGE COLUMN",
+}  # fmt: skip
 
 _FRESH = 60.0  # seconds; a table that was opened earlier counts as older than the newest version
 
@@ -334,7 +336,10 @@ def _refused(delta: DeltaTable, table: Table, reason: str) -> LakeError:
 
 
 class Facts(NamedTuple):
-    """The log's facts about a file: rows, bounds of timestamp and price, bytes, path; None for what it does not say."""
+    """The log's facts about a file: rows, bounds of timestamp and price, bytes, path, and how many rows have no side.
+
+    A fact that the log does not say is None.
+    """
 
     rows: int | None
     first: int | None
@@ -343,6 +348,7 @@ class Facts(NamedTuple):
     high: float | None = None
     bytes: int = 0
     path: str = ""
+    sideless: int | None = None
 
     def may_hold(self, start: int, end: int) -> bool:
         """Return whether the file may have rows in a span; true if the log does not say its times."""
@@ -365,7 +371,7 @@ def file_log(delta: Opened) -> pl.DataFrame:
     -------
     polars.DataFrame, one row per file, in the order of the log
         The partition columns, ``rows``, ``first`` and ``last`` timestamp [ns since the epoch], ``low`` and ``high``
-        price, ``bytes``, and ``path``. Facts that a writer did not note are null.
+        price, ``bytes``, ``path``, and ``sideless``, rows without a side. Facts that a writer did not note are null.
     """
     return delta.cached("file log", lambda: _file_log(delta))
 
@@ -380,6 +386,7 @@ def _file_log(delta: DeltaTable) -> pl.DataFrame:
         "high": ("max.price", pl.Float64),
         "bytes": ("size_bytes", pl.Int64),
         "path": ("path", pl.String),
+        "sideless": ("null_count.side", pl.Int64),
     }
     actions = pl.DataFrame(delta.get_add_actions(flatten=True))
     # The log has a column of statistics only if some file has them.
@@ -403,8 +410,9 @@ def files(delta: Opened, names: Partition) -> list[Facts]:
 def _by_partition(delta: Opened) -> dict[Partition, list[Facts]]:
     # A dict and not a frame, because thousands of markets are looked up one by one.
     by_partition: dict[Partition, list[Facts]] = {}
-    for *names, rows, first, last, low, high, size, path in _with_rows(delta).iter_rows():
-        by_partition.setdefault(tuple(names), []).append(Facts(rows, first, last, low, high, size, path))
+    facts = len(Facts._fields)
+    for row in _with_rows(delta).iter_rows():
+        by_partition.setdefault(row[:-facts], []).append(Facts(*row[-facts:]))
     return by_partition
 
 

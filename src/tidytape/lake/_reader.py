@@ -373,9 +373,10 @@ class LakeReader(ABC):
 
         Returns
         -------
-        list of (rows, first, last, low, high, bytes, path)
+        list of (rows, first, last, low, high, bytes, path, sideless)
             Number of rows, first and last timestamp [ns since the epoch], lowest and highest price [quote per coin],
-            size and path of each file; None for what the log does not say. Empty if there is no such table yet.
+            size and path of each file, and how many rows have no side; None for what the log does not say. Empty if
+            there is no such table yet.
 
         Raises
         ------

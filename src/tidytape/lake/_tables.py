@@ -130,7 +130,13 @@ TRADES = Table(
             "",
             "Order among trades of one timestamp: the id, or the line in its file, counted on from the lake",
         ),
-        Column("side", "string", "", "Side of the aggressor, BUY or SELL"),
+        Column(
+            "side",
+            "string",
+            "",
+            "Side of the aggressor, BUY or SELL; null if the source does not tell",
+            nullable=True,
+        ),
         Column("price", "float64", "quote per coin", "Price"),
         Column("amount", "float64", "coin", "Amount"),
         Column("quote_amount", "float64", "quote", "Amount in terms of the quote"),
@@ -276,7 +282,10 @@ LIQUIDATIONS = Table(
     order=("exchange", "raw_symbol", "timestamp", "sequence"),
     identity="id",
 )
-"""Liquidations. Feeds are sampled, so totals are lower bounds."""
+"""Liquidations. Feeds are sampled, so totals are lower bounds.
+
+A liquidation always has a side: every answer about liquidations is by side, so it could not count one without.
+"""
 
 OPTION_QUOTES = Table(
     name="option_quotes",

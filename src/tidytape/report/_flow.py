@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tidytape.analytics import flow
+from tidytape.catalogue import Side
 from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._overview import name_of
 from tidytape.report._picture import Picture, Plot
@@ -15,7 +16,7 @@ from tidytape.report._table import Shown, table
 def flows(answers: Answers, timezone: str) -> Section | None:
     """Return delta, liquidations and open interest, with pictures of the largest markets."""
     sides, liquidations = answers.points("TRADE_AGG"), answers.points("LIQUIDATION_AGG")
-    if sides is not None and sides.frame["side"].n_unique() < 2:
+    if sides is not None and sides.frame["side"].drop_nulls().n_unique() < 2:
         sides = None  # without sells, or without buys, there is no delta to show
     open_interest, heatmap = answers.points("OPEN_INTEREST_AGG"), answers.points("VENUEX_LIQUIDATION_AGG")
     if sides is None and liquidations is None and open_interest is None and heatmap is None:
@@ -32,16 +33,20 @@ def flows(answers: Answers, timezone: str) -> Section | None:
         sides is not None
         and candles is not None
         and sides.interval == candles.interval
-        and sides.of(**candles.largest)["side"].n_unique() == 2
+        and {*sides.of(**candles.largest)["side"]} == {*map(str, Side)}  # the picture takes no other rows
     ):
         section.parts.append(_order_flow(candles, sides, timezone))
         section.entries += candles.entries
     if sides is not None:
+        names = ("buy_volume", "sell_volume", "delta")
         section.parts.append(
             table(
                 flow.delta(sides.frame)
                 .group_by(MARKET, maintain_order=True)
-                .agg(pl.col("buy_volume", "sell_volume", "delta").sum())
+                .agg(
+                    pl.when(pl.col(name).is_not_null().all()).then(pl.col(name).sum()).alias(name)
+                    for name in names
+                )
                 .with_columns(imbalance=pl.col("delta") / (pl.col("buy_volume") + pl.col("sell_volume")))
                 .sort(MARKET),
                 {

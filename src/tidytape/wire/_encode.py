@@ -17,7 +17,7 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from tidytape.catalogue import COVERAGE, DataType, Field, Interval
+from tidytape.catalogue import COVERAGE, LEVEL_VOLUMES, DataType, Field, Interval
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as facts_of
@@ -30,9 +30,11 @@ _INTERVALS = {interval.alias: interval.value for interval in Interval}
 _SLICE = 16_384  # rows that a core writes at a time: their text stays in its cache
 
 # Names of working columns. PART has the index of the array of levels that a row belongs to.
-_SERIES, _POINT, PART, _BEFORE, _LEAD = (
-    f"tidytape.wire.{name}" for name in ("series", "point", "part", "before", "lead")
+_SERIES, _POINT, PART, _BEFORE, _LEAD, _ROW = (
+    f"tidytape.wire.{name}" for name in ("series", "point", "part", "before", "lead", "row")
 )
+MORE_FIELDS = (COVERAGE, LEVEL_VOLUMES)
+"""The fields that some points have in addition to those of their data type."""
 
 
 def encode(frame: pl.DataFrame, data_type: str) -> bytes:
@@ -66,8 +68,9 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
     Notes
     -----
     A field of a point that repeats on the rows of its levels, such as the point of control, is written as in the first
-    of these rows. The derived ``volume`` of a volume profile is not on the wire, and neither is ``is_final``: the
-    reader derives it from the column ``data_until`` [UTC], which is written.
+    of these rows. The derived ``volume`` of a volume profile is on the wire only in points with a level that has a
+    volume and lacks a side. ``is_final`` is not on the wire: the reader derives it from the column ``data_until``
+    [UTC], which is written.
 
     Examples
     --------
@@ -286,6 +289,7 @@ def ordered(frame: pl.DataFrame, data_type: DataType) -> WireRows:
         levels.book_side: part for part, levels in enumerate(data_type.levels) if levels.book_side
     }
     if not part_by_side:
+        frame = _with_volumes(frame, new_point) if data_type.derives_volume else frame
         return WireRows(frame.with_columns(pl.lit(0).alias(PART)), new_series, new_point)
     part = pl.col("side").cast(pl.String).replace_strict(part_by_side, default=None, return_dtype=pl.Int64)
     frame = frame.with_columns(part.alias(PART), new_point.cum_sum().alias(_POINT))
@@ -295,6 +299,22 @@ def ordered(frame: pl.DataFrame, data_type: DataType) -> WireRows:
     if not frame.select((pl.col(_POINT) * len(part_by_side) + pl.col(PART)).is_sorted()).item():
         frame = frame.sort(_POINT, PART, maintain_order=True)
     return WireRows(frame.drop(_POINT), new_series, new_point)
+
+
+def _with_volumes(frame: pl.DataFrame, new_point: pl.Series) -> pl.DataFrame:
+    """Add to the first row of each point the volumes of its levels, if one of them has a volume and lacks a side."""
+    volume, side_is_null = (
+        pl.col("volume"),
+        (pl.col(side).is_null() for side in ("buy_volume", "sell_volume")),
+    )
+    lacks_side = volume.is_not_null() & pl.any_horizontal(side_is_null)
+    if not frame.select(lacks_side.any()).item():
+        return frame
+    points = frame.group_by(new_point.cum_sum().alias(_POINT), maintain_order=True).agg(
+        volume.alias(LEVEL_VOLUMES.column), lacks_side.any().alias(PART)
+    )
+    volumes = points.select(pl.when(PART).then(LEVEL_VOLUMES.column), new_point.arg_true().alias(_ROW))
+    return frame.with_row_index(_ROW).join(volumes, on=_ROW, how="left", maintain_order="left").drop(_ROW)
 
 
 def series_columns(frame: pl.DataFrame, data_type: DataType) -> tuple[str, ...]:
@@ -422,8 +442,8 @@ def _point_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
     """Return the pieces of a point up to the end of its scalar fields."""
     envelope = f'"{data_type.envelope}":{{' if data_type.envelope else ""
     pieces = [f'{{"Point":{{{envelope}', *_members(frame, data_type.fields)]
-    if COVERAGE.column in frame.columns:
-        pieces += member(COVERAGE.name, frame[COVERAGE.column])
+    for field in MORE_FIELDS:
+        pieces += member(field.name, frame[field.column]) if field.column in frame.columns else []
     return pieces if _object_levels(data_type) else [*pieces, *_unknown_pieces(frame, data_type)]
 
 
@@ -460,5 +480,6 @@ def _object_levels(data_type: DataType) -> bool:
 
 
 def _unknown_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
-    known = {*schema_of(data_type.name).names, COVERAGE.column, DATA_UNTIL, PART, _POINT, _BEFORE, _SERIES}
+    more = {field.column for field in MORE_FIELDS}
+    known = {*schema_of(data_type.name).names, *more, DATA_UNTIL, PART, _POINT, _BEFORE, _SERIES}
     return [piece for name in frame.columns if name not in known for piece in member(name, frame[name])]

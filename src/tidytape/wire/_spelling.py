@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidytape.catalogue import COVERAGE, IDENTITY_FIELDS, DataType, Field, Levels
+from tidytape.catalogue import COVERAGE, IDENTITY_FIELDS, LEVEL_VOLUMES, DataType, Field, Levels
 from tidytape.errors import shown
 from tidytape.schema import column_name, schema_of
 from tidytape.wire._faults import Fault, Place, check_cells, check_holds, check_unknown, series_name
@@ -40,8 +40,9 @@ def unknown_column(name: str) -> str:
 
 
 def payload_fields(data_type: DataType) -> tuple[Field, ...]:
-    """Return the documented fields of a payload. The payload of a group of exchanges may also have a coverage."""
-    return data_type.fields if data_type.group_by is None else (*data_type.fields, COVERAGE)
+    """Return the documented fields of a payload, and those that it has of a group or of trades without a side."""
+    more = {COVERAGE: data_type.group_by is not None, LEVEL_VOLUMES: data_type.derives_volume}
+    return (*data_type.fields, *(field for field, may_have in more.items() if may_have))
 
 
 @dataclass(frozen=True)

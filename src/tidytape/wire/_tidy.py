@@ -20,10 +20,18 @@ import numpy.typing as npt
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, DataType, Field, Interval
+from tidytape.catalogue import (
+    DESCRIPTOR_FIELDS,
+    IDENTITY_FIELDS,
+    LEVEL_VOLUMES,
+    AmountUnit,
+    DataType,
+    Field,
+    Interval,
+)
 from tidytape.schema import schema_of
 from tidytape.times import INTERVALS, SECOND
-from tidytape.wire._faults import check_cells
+from tidytape.wire._faults import Fault, check_cells
 from tidytape.wire._text import join, value
 
 Counts = npt.NDArray[np.int64]
@@ -97,7 +105,11 @@ class Parts:
             check_cells(self.points.height, columns, size)
             return
         levels_per_point = np.sum([part.counts for part in self.levels], axis=0)
-        lists = [column for column in self.points.get_columns() if column.dtype == pl.List]
+        lists = [
+            column
+            for column in self.points.drop(LEVEL_VOLUMES.column, strict=False)
+            if column.dtype == pl.List
+        ]
         repeated = sum(int((_lengths(column) * levels_per_point).sum()) for column in lists)
         check_cells(int(levels_per_point.sum()), columns, size, repeated=repeated)
 
@@ -114,7 +126,7 @@ class Parts:
         levels, point_of_level = self._level_rows(data_type)
         tables = [
             ("level", levels),
-            ("point", self.points[point_of_level]),
+            ("point", self.points.drop(LEVEL_VOLUMES.column, strict=False)[point_of_level]),
             ("series", series[series_of_point[point_of_level]]),
         ]
         return _merged(data_type, tables)
@@ -130,7 +142,7 @@ class Parts:
             for levels, part in zip(data_type.levels, self.levels, strict=True)
         ]
         if len(tables) == 1:
-            return tables[0], point_of_level
+            return self._with_volumes(tables[0], counts), point_of_level
         # Each table has one side of all points. Interleave them: the bids of each point come before its asks.
         order = np.empty(len(point_of_level), dtype=np.uint32)
         next_positions = counts.cumsum() - counts  # for each point, where its next level goes
@@ -142,6 +154,19 @@ class Parts:
             next_positions += part.counts
             rows_placed += part.rows.height
         return pl.concat(tables, how="diagonal_relaxed")[order], point_of_level
+
+    def _with_volumes(self, levels: pl.DataFrame, counts: Counts) -> pl.DataFrame:
+        """Add the volumes of levels, if points have them; ``counts`` is the number of levels of each point."""
+        name = LEVEL_VOLUMES.column
+        if name not in self.points.columns or self.points[name].null_count() == self.points.height:
+            return levels
+        volumes = self.points.select(name, counts=counts).filter(pl.col("counts") > 0)
+        lengths = volumes.drop_nulls(name).select("counts", sent=pl.col(name).list.len())
+        if wrong := lengths.filter(pl.col("sent") != pl.col("counts")).head(1).rows():
+            raise Fault(f"{LEVEL_VOLUMES.name} has {wrong[0][1]} values for {wrong[0][0]} levels")
+        unknown = pl.lit(None, pl.Float64).repeat_by("counts")
+        volume = volumes.select(pl.coalesce(name, unknown).explode()).to_series()
+        return levels.with_columns(volume=pl.coalesce(pl.col("buy_volume") + pl.col("sell_volume"), volume))
 
 
 def _lengths(lists: pl.Series) -> Counts:

@@ -67,10 +67,10 @@ _CANDLE = (
 )
 
 CANDLES = _minutes(TRADES, "candles", "with a trade", TRADES["side"], *_CANDLE, key=("side",))
-"""Minutes of trades, per side, for candles of sides."""
+"""Minutes of trades, per side, for candles of sides; trades without a side have minutes of their own."""
 
 CANDLES_OF_BOTH = _minutes(TRADES, "candles_of_both", "with a trade, whichever side's", *_CANDLE)
-"""Minutes of trades of both sides together, which the most frequent queries read. Computing them from the minutes per
+"""Minutes of all trades together, which the most frequent queries read. Computing them from the minutes per
 side takes several times as long as reading them."""
 
 PROFILES = _minutes(
@@ -78,8 +78,12 @@ PROFILES = _minutes(
     "profile",
     "with a trade; of the block size that the market had when they were made",
     _LEVEL,
-    *_numbers("coin", buy_volume="Bought at the level", sell_volume="Sold at the level"),
-    *_numbers("quote", buy_quote_volume="The same in terms of the quote", sell_quote_volume="The same"),
+    *_nullable_numbers("coin", buy_volume="Bought at the level", sell_volume="Sold at the level"),
+    *_nullable_numbers(
+        "quote", buy_quote_volume="The same in terms of the quote", sell_quote_volume="The same"
+    ),
+    *_nullable_numbers("coin", volume="Traded at the level, if a trade has no side; else null"),
+    *_nullable_numbers("quote", quote_volume="The same in terms of the quote"),
     key=("price",),
 )
 """Minutes of trades, per level, for volume profiles, and together with candles for market profiles."""

@@ -10,6 +10,7 @@ import polars as pl
 from tidytape import aggregate
 from tidytape.catalogue import (
     Interval,
+    Side,
 )
 from tidytape.frames._joined import IDLE, with_fills
 from tidytape.frames._table import planned
@@ -326,6 +327,8 @@ def last_closes(
 ) -> pl.DataFrame | None:
     """Return the last candle of each market before a time, per side if ``sides`` are named.
 
+    If both are, a market also has the last candle of its trades without a side.
+
     The search goes back from ``before`` to the market's first trade, in spans that grow. So its cost depends on the age
     of the last trade, not on the length of the history. A recorded candle counts if it is newer than the last trade and
     ``sides`` is empty, because it has no side.
@@ -364,7 +367,10 @@ def _last_candles(
 def _last_trades(
     lake: LakeReader, market: Market, before: int, sides: tuple[str, ...]
 ) -> Iterator[pl.DataFrame]:
-    missing_sides = set(sides) or {""}
+    missing_sides: set[str | None] = {*sides} or {""}
+    files = lake._files("trades", market.exchange, market.raw_symbol)
+    if len(sides) == len(Side) and any(file.sideless != 0 for file in files):
+        missing_sides.add(None)
     floor, _ = lake.extent("trades", market.exchange, market.raw_symbol)
     high, span = before, HOUR
     while floor is not None and missing_sides and high > floor:
@@ -378,7 +384,9 @@ def _last_trades(
         for side, time in times.select("side", "timestamp").iter_rows():
             if side in missing_sides:
                 missing_sides.discard(side)
-                trades_at_time = trades.filter(pl.col("timestamp") == time, pl.col("side") == side)
+                trades_at_time = trades.filter(
+                    pl.col("timestamp") == time, pl.col("side").eq_missing(pl.lit(side, pl.String))
+                )
                 yield aggregate.candles(trades_at_time, interval="1m", by_side=bool(sides)).collect()
         high, span = low, span * _GROWTH
 

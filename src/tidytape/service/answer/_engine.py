@@ -26,7 +26,13 @@ from tidytape.schema import data_type, schema_of
 from tidytape.service.answer import _hot as hot
 from tidytape.service.answer._candles import last_closes
 from tidytape.service.answer._metadata import description, descriptions, with_descriptors
-from tidytape.service.answer._notes import able_intervals, note_of_reach, notes_of, notes_of_query
+from tidytape.service.answer._notes import (
+    able_intervals,
+    note_of_reach,
+    notes_of,
+    notes_of_query,
+    notes_of_sides,
+)
 from tidytape.service.answer._plans import PLANS, reads, require_touched, tpo_of_members
 from tidytape.service.answer._scan import MARKET, UNHURRIED, Limits, Market, MarketsByType, MarketScan
 from tidytape.service.answer._selection import grouped, selected
@@ -176,7 +182,11 @@ class Engine:
             ({**market.names(scan.interval), **descriptors, "side": text.side}, text.parts) for text in texts
         ]
         first, last = max(text.first for text in texts), min(text.last for text in texts)
-        notes = [*notes_of_query(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
+        notes = [
+            *notes_of_query(query, name, [market]),
+            *notes_of_sides(name, [scan]),
+            *note_of_reach(query, name, scan, first, last),
+        ]
         return encode_series(name, series, notes), sum(text.rows for text in texts)
 
     def notes(

@@ -129,7 +129,9 @@ def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statis
         rows += statistics.rates(market.quote_coin, parts[0].start, parts[0].end)
     if not plan.minutes:
         return rows, rows, 0
-    series = 2 if data_type.per_side and not query.side else 1
+    series = 1
+    if data_type.per_side and not query.side:
+        series = 2 + (plan.tells_sides and statistics.has_sideless(market, parts[0].start, parts[0].end))
     if query.gapfill:
         return rows, query.points * series, query.points * series
     if plan.has_time_blocks:
@@ -309,6 +311,11 @@ class Statistics:
         """Return the log's facts about the files of one partition."""
         return self._lake._files(table, *partition)
 
+    def has_sideless(self, market: Market, start: int, end: int) -> bool:
+        """Return whether a file of a span has trades without a side."""
+        files = self.events("trades", market.exchange, market.raw_symbol)
+        return any(file.sideless and file.may_hold(start, end) for file in files)
+
     def minutes(self, table: str, market: Market, start: int, end: int) -> int:
         """Return about how many rows are read for the minutes of a market."""
         origin = self._sources(table, market, start, end)
@@ -336,7 +343,7 @@ class Statistics:
         origin, recipe = self._sources(table, market, start, end), RECIPES[table]
         if origin.holes and recipe.lasts:  # a book needs the events since the last snapshot, however old
             return math.inf
-        rows_per_minute = len(Side) if "side" in recipe.table.key else 1
+        rows_per_minute = len(Side) + recipe.table["side"].nullable if "side" in recipe.table.key else 1
         rows_stored: float = sum((last - first) // MINUTE * rows_per_minute for first, last in origin.kept)
         if recipe.has_levels:
             rows_stored = sum(self.most_events(table, market, *span) for span in origin.kept)

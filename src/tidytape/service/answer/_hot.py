@@ -110,7 +110,10 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
     the spans would read too much.
     """
     parts: list[pl.DataFrame] = []
-    for series in _of_sides(scan, name):
+    series_of_sides = _of_sides(scan, name)
+    if series_of_sides is None:
+        return None
+    for series in series_of_sides:
         keys = _keys(series, name)
         spans = None if keys is None else _frames(series, name, keys)
         if spans is None:
@@ -122,7 +125,7 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
 def texts(scan: MarketScan, name: str) -> list[HotText] | None:
     """Return the points of a market as JSON, by series; None if it has none, or if `frame` returns None."""
     hot_texts = []
-    for series in _of_sides(scan, name):
+    for series in _of_sides(scan, name) or ():
         keys = _keys(series, name)
         spans = None if keys is None else _texts(series, name, keys)
         if spans is None:
@@ -143,10 +146,12 @@ def texts(scan: MarketScan, name: str) -> list[HotText] | None:
     return hot_texts or None
 
 
-def _of_sides(scan: MarketScan, name: str) -> list[MarketScan]:
-    """Return the scan of each series of a market, in the order of an answer."""
+def _of_sides(scan: MarketScan, name: str) -> list[MarketScan] | None:
+    """Return the scan of each series of a market, in the order of an answer; None if one may have no side."""
     sides: Sequence[Side | None] = [None]  # types without sides ignore the side of a query
     if data_type(name).per_side:
+        if scan.query.side is None and PLANS[name].tells_sides and scan.may_lack_sides:
+            return None
         sides = [scan.query.side] if scan.query.side else sorted(Side)
     return [
         scan if side is scan.query.side else replace(scan, query=scan.query.model_copy(update={"side": side}))

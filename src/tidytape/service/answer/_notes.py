@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -57,10 +57,12 @@ def notes_of(
     list of Note
         A market without points has a note that says why. A market with points has a note if its type is dense and the
         points do not reach both ends of the window. So has a member of a group that adds nothing, and an exchange of
-        the query without a selected market, and so have parameters that the type has no use for.
+        the query without a selected market, so have parameters that the type has no use for, and a market of whose
+        trades some have no side, if the points tell sides.
     """
     data_type = data_type_of(name)
     notes = notes_of_query(query, name, markets)
+    notes += notes_of_sides(name, (MarketScan(lake, market, query) for market in markets))
     if len(markets) == 1 and frame.height and not data_type.dense:
         return notes
     columns = ["coin"] if query.group_by or data_type.selection is Selection.TOKEN else _MARKET
@@ -113,6 +115,29 @@ def notes_of_query(query: PointsQuery, name: str, markets: Sequence[Market]) -> 
         if len(market.exchanges) > 1
     ]
     return notes + absent(query, name, markets)
+
+
+def notes_of_sides(name: str, scans: Iterable[MarketScan]) -> list[Note]:
+    """Return a note for each market with trades without a side in the window, if the points of the type tell sides.
+
+    The logs say which files have such trades. Only these files are read, up to the first such trade.
+    """
+    if not PLANS[name].tells_sides:
+        return []
+    return [
+        Note(NoteCode.NO_SIDE, name, scan.market.exchange, scan.market.raw_symbol, scan.market.coin)
+        for scan in scans
+        if scan.may_lack_sides and not _sideless(scan, name).head(1).collect(engine="streaming").is_empty()
+    ]
+
+
+def _sideless(scan: MarketScan, name: str) -> pl.LazyFrame:
+    """Return the trades without a side in the window; that of raw trades is not widened to whole intervals."""
+    query, market = scan.query, scan.market
+    start, end = (query.start, query.end) if data_type_of(name).interval_optional else query.span
+    names = {"exchange": market.exchange, "raw_symbol": market.raw_symbol}
+    trades = scan.lake.scan("trades", **names, start=start * SECOND, end=end * SECOND)
+    return trades.select("side").filter(pl.col("side").is_null())
 
 
 def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Note]:
@@ -178,9 +203,19 @@ def _full(
         times = frame["timestamp"].to_physical().to_numpy()
         reaches_ends = not data_type.dense or _reaches(query, times.min() // SECOND, times.max() // SECOND)
         return {tuple(frame[column][0] for column in columns): bool(reaches_ends)}
-    first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
+    first, last = pl.col("timestamp").min(), pl.col("timestamp").max()
+    series = frame.group_by(*columns, *side_columns).agg(first=first, last=last)
+    if (
+        side_columns
+    ):  # a market may have few trades without a side: they need not reach an end that a side reaches
+        ends = pl.col("first").min().over(columns), pl.col("last").max().over(columns)
+        is_sideless = pl.col("side").is_null()
+        series = series.with_columns(
+            pl.when(is_sideless).then(end).otherwise(end.meta.root_names()[0]) for end in ends
+        )
+    first, last = pl.col("first").dt.epoch("s"), pl.col("last").dt.epoch("s")
     reaches_ends = _reaches(query, first, last) if data_type.dense else pl.lit(value=True)
-    series = frame.group_by(*columns, *side_columns).agg(reaches=reaches_ends)
+    series = series.select(*columns, *side_columns, reaches_ends)
     is_full_by_market: dict[tuple[str | None, ...], bool] = {}
     for *names, is_full in series.iter_rows():
         market = tuple(names[: len(columns)])

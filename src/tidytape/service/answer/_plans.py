@@ -350,6 +350,11 @@ class Plan:
     summary: Callable[..., pl.LazyFrame] | None = None
     symbols: tuple[str, ...] = ()
 
+    @property
+    def tells_sides(self) -> bool:
+        """Whether the points tell the sides of trades; recorded candles have none."""
+        return self.tables == ("trades",)
+
 
 PLANS: Mapping[str, Plan] = MappingProxyType(
     {

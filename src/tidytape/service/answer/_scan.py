@@ -327,6 +327,12 @@ class MarketScan:
             for first, last in spans
         )
 
+    @property
+    def may_lack_sides(self) -> bool:
+        """Whether trades of the market in the window may have no side, by the log alone."""
+        files = self.lake._files("trades", self.market.exchange, self.market.raw_symbol)
+        return any(file.sideless != 0 and file.may_hold(self.start, self.end) for file in files)
+
     def in_usd(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return events whose ``quote_amount`` is in USD."""
         assert self.rates is not None

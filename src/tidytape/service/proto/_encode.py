@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tidytape.catalogue import COVERAGE, NOTE_FIELDS, Change, DataType, Field, Interval, Kind
+from tidytape.catalogue import NOTE_FIELDS, Change, DataType, Field, Interval, Kind
 from tidytape.schema import data_type as kind_of
 from tidytape.schema import schema_of
 from tidytape.service.proto import _columns as columns
 from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.service.proto._columns import Bytes
 from tidytape.times import SECOND
-from tidytape.wire._encode import PART, checked, ordered, series_columns
+from tidytape.wire._encode import MORE_FIELDS, PART, checked, ordered, series_columns
 from tidytape.wire._notes import Note
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import SERIES_FIELDS
@@ -149,8 +149,7 @@ def _points(frame: pl.DataFrame, data_type: DataType, new_point: pl.Series) -> B
                     _fields(rows, levels.fields, payload[levels.name].message_type.fields_by_name)
                 )
                 parts.append(columns.regrouped(columns.message(number, level_messages), counts))
-    if COVERAGE.column in frame.columns:
-        parts += _fields(points, [COVERAGE], payload)
+    parts += _fields(points, [field for field in MORE_FIELDS if field.column in frame.columns], payload)
     return columns.message(member.number, columns.joined(parts))
 
 

@@ -112,6 +112,7 @@ class NoteCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PART: _ClassVar[NoteCode]
     IGNORED: _ClassVar[NoteCode]
     SUMMED: _ClassVar[NoteCode]
+    NO_SIDE: _ClassVar[NoteCode]
 UNKNOWN_TYPE: PointType
 TRADE: PointType
 TRADE_AGG: PointType
@@ -185,6 +186,7 @@ QUIET: NoteCode
 PART: NoteCode
 IGNORED: NoteCode
 SUMMED: NoteCode
+NO_SIDE: NoteCode
 
 class Timestamp(_message.Message):
     __slots__ = ("seconds", "nanoseconds")
@@ -524,14 +526,16 @@ class Skew(_message.Message):
     def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., skew: _Optional[float] = ...) -> None: ...
 
 class VolumeProfile(_message.Message):
-    __slots__ = ("timestamp", "profile", "coverage")
+    __slots__ = ("timestamp", "profile", "coverage", "levelVolumes")
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    LEVELVOLUMES_FIELD_NUMBER: _ClassVar[int]
     timestamp: Timestamp
     profile: _containers.RepeatedScalarFieldContainer[float]
     coverage: float
-    def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., profile: _Optional[_Iterable[float]] = ..., coverage: _Optional[float] = ...) -> None: ...
+    levelVolumes: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., profile: _Optional[_Iterable[float]] = ..., coverage: _Optional[float] = ..., levelVolumes: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class TPOLevel(_message.Message):
     __slots__ = ("price", "block_ids", "buy_volume", "sell_volume", "tpo_count", "volume", "first_touch_block", "last_touch_block")

@@ -81,16 +81,23 @@ function markPrice({ ctx, bbox, valToPos }, price, name) {
 
 const sumOf = (members, name) => members.reduce((sum, level) => sum + (level[name] ?? 0), 0);
 
-const volumeOf = ({ buyVolume = 0, sellVolume = 0 }) => buyVolume + sellVolume;
+// The service sends the volumes of levels if trades have no side; else they are the sums of the sides.
+const volumeOf = ({ buyVolume, sellVolume, volume }) => volume ?? (buyVolume ?? 0) + (sellVolume ?? 0);
+
+const lacksSide = ({ buyVolume, sellVolume }) => !isNumber(buyVolume) || !isNumber(sellVolume);
 
 function drawProfile({ answer, series: [market], point: place }) {
   const point = inOrder(answer, market.points)[place];
-  const levels = point ? [...levelsOf(point, answer.kind.levels[0])] : [];
+  const volumes = point?.levelVolumes ?? [];
+  const levels = point
+    ? [...levelsOf(point, answer.kind.levels[0])].map((level, place) => ({ ...level, volume: volumes[place] }))
+    : [];
   if (!levels.length) return null;
   const largest = levels.reduce((most, level) => (volumeOf(level) > volumeOf(most) ? level : most));
   const drawing = uprightDrawing(answer, market, levels, (members) => {
-    const [buy, sell] = [sumOf(members, "buyVolume"), sumOf(members, "sellVolume")];
-    return { buy, sell, total: buy + sell };
+    const total = members.reduce((sum, level) => sum + volumeOf(level), 0);
+    if (members.some(lacksSide)) return { buy: 0, sell: 0, total };
+    return { buy: sumOf(members, "buyVolume"), sell: sumOf(members, "sellVolume"), total };
   });
   const unit = fieldUnit(answer.kind, "buyVolume", market.id);
   return {
@@ -100,13 +107,18 @@ function drawProfile({ answer, series: [market], point: place }) {
     paint(plot, rows, step) {
       fillBoxes(
         plot,
+        colour("quiet"),
+        rows.map(({ price, total }) => [price, price + step, 0, total]),
+      );
+      fillBoxes(
+        plot,
         colour("buy"),
         rows.map(({ price, buy }) => [price, price + step, 0, buy]),
       );
       fillBoxes(
         plot,
         colour("sell"),
-        rows.map(({ price, buy, total }) => [price, price + step, buy, total]),
+        rows.map(({ price, buy, sell }) => [price, price + step, buy, buy + sell]),
       );
       markPrice(plot, largest.price + drawing.step / 2, "largest");
     },
@@ -115,9 +127,12 @@ function drawProfile({ answer, series: [market], point: place }) {
     legend: [
       ["buy", "aggressive buys"],
       ["sell", "aggressive sells"],
+      ...(levels.some(lacksSide) ? [["quiet", "side not known"]] : []),
     ],
-    tell: ({ price, buy, sell }, step) =>
-      `${rowText(price, step)} · buy ${short(buy)} · sell ${short(sell)} ${unit}`,
+    tell({ price, buy, sell, total }, step) {
+      const sides = buy + sell ? `buy ${short(buy)} · sell ${short(sell)}` : `${short(total)}, side not known,`;
+      return `${rowText(price, step)} · ${sides} ${unit}`;
+    },
   };
 }
 
