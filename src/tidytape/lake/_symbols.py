@@ -36,6 +36,7 @@ _SEPARATORS = re.compile(r"[-_/:.]")
 _SUFFIX = re.compile(r"(PERP|PERPETUAL|SWAP|SPOT|FUTURES?|\d{4,8}|\d{1,2}[A-Z]{3}\d{2})")
 # BTC-27DEC24-60000-C: strike, which may have decimals, and kind of an option.
 _OPTION = re.compile(r"[-_]\d+(?:[.D]\d+)?[-_][CP]$")
+_CLASS = re.compile(r"^[CX]:")  # of a vendor's symbols of currencies and coins
 _DATED = re.compile(r"\d{6}|\d{8}|\d{1,2}[A-Z]{3}\d{2}")
 _ALIASES = {"XBT": "BTC"}
 _COIN = re.compile(r"[A-Z0-9$]{1,20}")
@@ -82,7 +83,7 @@ def guessed(raw_symbol: str) -> Symbol | None:
     >>> guessed("KRW-DOGE").normalized, guessed("BTC_XMR"), guessed("WHATEVER")
     ('DOGE-KRW', None, None)
     """
-    pair_and_date = _OPTION.sub("", raw_symbol.strip().upper())
+    pair_and_date = _OPTION.sub("", _CLASS.sub("", raw_symbol.strip().upper()))
     parts = [part for part in _SEPARATORS.split(pair_and_date) if part]
     if len(parts) >= 2 and parts[0] in {"FF", "FI", "FX", "PF", "PI"}:
         parts.pop(0)  # PI_XBTUSD begins with the kind of contract

@@ -490,10 +490,9 @@ class BinanceVision(Layout):
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
         """Return whether a file is a dump, by the name that Binance gives it or by its header."""
-        return (
-            _NAME.fullmatch(name) is not None
-            or _by_header(_split_header(head.partition("\n")[0])) is not None
-        )
+        columns = _split_header(head.partition("\n")[0])
+        has_other_header = columns[0].replace("_", "").isalpha()
+        return _by_header(columns) is not None or (_NAME.fullmatch(name) is not None and not has_other_header)
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""

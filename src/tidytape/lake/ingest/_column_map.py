@@ -67,7 +67,7 @@ class ColumnMap:
         """Return the caller's map; QueryError if it names a column that does not exist, or two columns for the side."""
         table_columns, column_map = known_columns(self._table), dict(self.layout.columns or {})
         for column in column_map:
-            if column not in table_columns:
+            if column not in {*table_columns, "exchange"}:
                 raise _map_error(column, table_columns, f"one of {', '.join(table_columns)} to be mapped")
         if "side" in column_map and self._other_side in column_map:
             raise _map_error(

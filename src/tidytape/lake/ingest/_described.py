@@ -82,12 +82,15 @@ class Described(Layout):
         Its kind.
     skip_lines : int
         Number of lines before its header.
+    row : str
+        Its first row.
     stated : mapping of str to str
         Facts that the caller states, by option of `Mapped`.
     """
 
     description: Description
     skip_lines: int = 0
+    row: str = ""
     stated: Mapping[str, str] = field(default_factory=dict)
 
     amounts: ClassVar[Mapping[str, str]] = {}
@@ -114,7 +117,7 @@ class Described(Layout):
         description = self.description
         if description.refusal:
             raise IngestError(f"{job.path}: {description.title}: {description.refusal}", path=str(job.path))
-        groups = description.groups(job.path.absolute().as_posix())
+        groups = description.groups(job.path.absolute().as_posix(), self.row)
         job = replace(job, market=self._market(job.market, groups))
         parsed: Parsed | None = None
         for layout in description.reads:
@@ -175,7 +178,7 @@ class Described(Layout):
                 )
 
 
-_EXCHANGES = {"glbx": "CME", "okx": "OKEX", "gateio": "GATE_IO"}
+_EXCHANGES = {"glbx": "CME", "1": "CME", "okx": "OKEX", "gateio": "GATE_IO"}
 """Names of exchanges in the lake by what vendors call them."""
 
 
@@ -234,13 +237,16 @@ def described(path: Path, head: str) -> Described | None:
                 (not description.reads or type(description.reads[0]) is layout)
                 and bool(description.header) == bool(names)
                 and {*description.header} <= {*names}
+                and re.search(description.columns, ",".join(names))
                 and re.search(description.row, row, re.DOTALL)
-                and (not description.needs_path or description.groups(where))
+                and (not description.needs_path or re.search(description.paths[0], where))
             ):
-                rank = 10 * len(description.header) + 2 * bool(description.row) + description.needs_path
-                fitting.setdefault(rank, []).append(Described(description=description, skip_lines=skip_lines))
+                named = sum(map(bool, description.header))
+                rank = 10 * named + 2 * bool(description.row) + description.needs_path
+                kind = Described(description=description, skip_lines=skip_lines, row=row)
+                fitting.setdefault(rank, []).append(kind)
     best = fitting[max(fitting)] if fitting else []
-    return best[0] if len(best) == 1 else None
+    return best[0] if len({kind.name for kind in best}) == 1 else None
 
 
 def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type[Mapped]]]:

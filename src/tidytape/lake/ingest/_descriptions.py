@@ -44,6 +44,10 @@ class Description:
         no header.
     row : str
         Pattern that is found in the first row, or in the beginning of a JSON file.
+    columns : str
+        Pattern that is found in the names of the header, in lower case with commas between them.
+    in_row : str
+        Pattern of the first row whose groups are facts, as those of ``paths``.
     paths : tuple of str
         Patterns of the name of the file, with folders. Groups are facts: exchange, raw_symbol, coin, quote, interval.
     needs_path : bool
@@ -66,6 +70,8 @@ class Description:
     reads: tuple[Mapped, ...] = ()
     header: tuple[str, ...] = ()
     row: str = ""
+    columns: str = ""
+    in_row: str = ""
     paths: tuple[str, ...] = ()
     needs_path: bool = False
     raw_symbol: str = "{raw_symbol}"
@@ -75,9 +81,10 @@ class Description:
     kind: str | None = None
     refusal: str = ""
 
-    def groups(self, path: str) -> dict[str, str]:
-        """Return the facts that the name of a file shows."""
-        matches = [match for pattern in self.paths if (match := re.search(pattern, path))]
+    def groups(self, path: str, row: str) -> dict[str, str]:
+        """Return the facts that the name of a file and its first row show."""
+        searched = [(self.in_row, row), *((pattern, path) for pattern in self.paths)]
+        matches = [match for pattern, text in searched if pattern and (match := re.search(pattern, text))]
         return {name: text for match in matches for name, text in match.groupdict().items() if text}
 
 
@@ -88,6 +95,9 @@ _ANY_PAIR = r"/(?P<raw_symbol>[A-Za-z0-9]+(?:[-_][A-Za-z]{2,5})?)"
 _EXCHANGE = {"exchange": "the exchange"}
 _BROKER = {"time_zone": "the zone of the broker's clock, mostly America/New_York+7h"}
 _OF_SHARES = {"quote": "the currency of the prices, e.g. USD"}
+
+_QUOTE_FIRST = r",volume (?:[a-z]?usd[a-z]?|eur|gbp|jpy|try),volume "
+_QUOTE_LAST = rf"^(?!.*{_QUOTE_FIRST})"
 
 _OKX = {"timestamp": "created_time", "raw_symbol": "instrument_name", "id": "trade_id", "amount": "size"}
 _OKX_CANDLES = {"timestamp": "open_time", "raw_symbol": "instrument_name", "quote_volume": "vol_quote"}
@@ -108,6 +118,8 @@ _DATABENTO_FORMS: tuple[tuple[str, str, Mapping[str, float]], ...] = (
 """Unit of times, pattern of the first row, and divisors of prices: times and prices are written or integers."""
 
 _FREQTRADE = r"/(?:(?P<exchange>[a-z0-9]+)/)?(?:futures/)?(?P<raw_symbol>[A-Z0-9]+_[A-Z0-9]+(?:_[A-Z0-9]+)?)-"
+_MINUTES = {"interval": {"1": "1m", "5": "5m", "15": "15m", "30": "30m", "60": "1h", "240": "4h"}}
+
 DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="trades of derivatives of Bybit",
@@ -137,18 +149,21 @@ DESCRIPTIONS: tuple[Description, ...] = (
             title="candles of CryptoDataDownload",
             header=("date", "symbol", *_PRICES, *first),
             row=row,
+            columns=columns,
             paths=(
                 r"/(?P<exchange>[A-Za-z]+)_[A-Z0-9]{5,}_(?:\d{4}_)?(?P<interval>\d*[a-z]+)\.",
                 rf"(?i)[_-]{_LENGTH}[_.]",
             ),
-            # The volumes are called after their coins: that of the pair's coin, then that of its quote.
+            # The volumes are called after the pair's coin and its quote.
             reads=(_candles({"raw_symbol": "symbol", "timestamp": first[0] if first else "date"} | volumes, *time),),
             market=_SPOT,
             asks=_EXCHANGE,
         )
-        for first, volumes in (
-            (("unix",), {"volume": "#8", "quote_volume": "#9"}),
-            ((), {"volume": "#7", "quote_volume": "#8"}),
+        for first, columns, volumes in (
+            (("unix",), _QUOTE_LAST, {"volume": "#8", "quote_volume": "#9"}),
+            (("unix",), _QUOTE_FIRST, {"volume": "#9", "quote_volume": "#8"}),
+            ((), _QUOTE_LAST, {"volume": "#7", "quote_volume": "#8"}),
+            ((), _QUOTE_FIRST, {"volume": "#8", "quote_volume": "#7"}),
         )
         for row, *time in (
             ((r"^[\d.e+]+,", "epoch"),)
@@ -290,7 +305,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of MetaTrader 4",
         row=r"^\d{4}\.\d\d\.\d\d,\d\d:\d\d,([\d.]+,){4}\d+$",
-        paths=(r"/(?P<raw_symbol>[A-Z][A-Za-z0-9.#]*?)_?(?P<interval>1|5|15|30|60|240|1440|10080)\.csv", r"/DAT_MT_(?P<raw_symbol>[A-Z]+)_(?P<interval>M1)_"),
+        paths=(r"/(?P<raw_symbol>[A-Z][A-Za-z0-9.#]*?)_?(?P<interval>1|5|15|30|60|240|1440|10080)\.csv"),
         # The volume is a count of changes of the price.
         reads=(_candles({"timestamp": "d+t"}, "iso", header=f"d,t,{_OHLC},-"),),
         asks=_EXCHANGE | _BROKER | {"raw_symbol": "the market"},
@@ -321,6 +336,14 @@ DESCRIPTIONS: tuple[Description, ...] = (
         # New York's time without summer time; the volume is always 0.
         reads=(_candles({}, "iso", header=f"timestamp,{_OHLC},-", time_zone="UTC-5", interval="1m"),),
         asks=_EXCHANGE | {"raw_symbol": "the market"},
+    ),
+    Description(
+        title="candles of HistData",
+        row=r"^\d{4}\.\d\d\.\d\d,\d\d:\d\d,([\d.]+,){4}\d+$",
+        paths=(r"/DAT_MT_(?P<raw_symbol>[A-Z]+)_(?P<interval>M1)_",),
+        needs_path=True,
+        reads=(_candles({"timestamp": "d+t"}, "iso", header=f"d,t,{_OHLC},-", time_zone="UTC-5"),),
+        asks=_EXCHANGE,
     ),
     Description(
         title="ticks of HistData",
@@ -366,7 +389,8 @@ DESCRIPTIONS: tuple[Description, ...] = (
             title=f"{what} of Databento" + (", prices as integers" if divisors else ""),
             header=header,
             row=row,
-            paths=(r"/(?P<exchange>glbx)-mdp3", r"/(?P<exchange>[a-z]{4})-[a-z]+-\d{8}"),
+            paths=(r"/(?P<exchange>[a-z]{4})-[a-z0-9]+-\d{8}",),
+            in_row=r"^[^,]*,[^,]*,\d+,(?P<exchange>1)," if what == "trades" else r"^[^,]*,\d+,(?P<exchange>1),",
             reads=(
                 reads({"timestamp": "ts_event"} | columns | symbol, unit, words=words, where=where,
                       divisors={name: divisor for name, divisor in divisors.items() if (name == "price") == (what == "trades")}),
@@ -405,7 +429,10 @@ DESCRIPTIONS: tuple[Description, ...] = (
         header=("ticker", "conditions", "exchange", "id", "participant_timestamp", "price", "size", "tape"),
         reads=(
             _trades(
-                {"timestamp": "participant_timestamp", "raw_symbol": "ticker", "amount": "size", "id": "", "side": ""},
+                {
+                    "timestamp": "participant_timestamp", "raw_symbol": "ticker", "amount": "size",
+                    "id": "", "side": "", "exchange": "",
+                },
                 "ns",
                 counted=COIN,
             ),
@@ -444,7 +471,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
             header=header,
             row=row,
             paths=(r"/(?P<raw_symbol>[A-Za-z0-9^._-]+?)(?:_[dhm5w])?\.(?:csv|txt)$", rf"[-_.]{_LENGTH}[-_.]"),
-            reads=(_candles(columns, unit),),
+            reads=(_candles(columns, unit, words=_MINUTES),),
             asks=asks,
         )
         for header, row, columns, unit, asks in (
@@ -464,6 +491,14 @@ DESCRIPTIONS: tuple[Description, ...] = (
                 _EXCHANGE | _OF_SHARES | {"time_zone": "the zone of the times", "raw_symbol": "the ticker"},
             ),
         )
+    ),
+    Description(
+        title="daily candles of Stooq",
+        header=("date", *_PRICES),
+        paths=(r"/(?P<raw_symbol>[a-z0-9^.-]+(?:_[a-z]{2})?)_d\.csv$",),
+        needs_path=True,
+        reads=(_candles({"timestamp": "Date"}, "date", interval="1d"),),
+        asks=_EXCHANGE | _OF_SHARES,
     ),
     Description(
         title="option chains of CBOE",
@@ -597,6 +632,50 @@ DESCRIPTIONS: tuple[Description, ...] = (
         reads=(_trades({"timestamp": "trade_time", "id": "trade_id", "amount": "size"}, "ms", documented_by="KUCOIN"),),
         market={"exchange": "KUCOIN"} | _SPOT,
         asks={"raw_symbol": "the market"},
+    ),
+    *(
+        Description(
+            title="trades of Bitget",
+            header=("trade_id", "timestamp", "price", "side", "volume(quote)", "size(base)"),
+            paths=(rf"{part}[/_](?P<raw_symbol>[A-Z0-9]+)[/_]", rf"/(?P<raw_symbol>[A-Z0-9]+)_{part}_"),
+            needs_path=True,
+            reads=(_trades({"id": "trade_id", "amount": "size(base)"}, "ms", counted=COIN),),
+            market={"exchange": exchange, "category": category},
+        )
+        for part, exchange, category in (
+            ("SPBL", "BITGET", "SPOT"), ("UMCBL", "BITGET_FUTURES", "PERPETUAL"), ("DMCBL", "BITGET_FUTURES", "PERPETUAL"),
+        )
+    ),
+    Description(
+        title="trades of futures of Gate.io",
+        row=r"^\d{10}\.\d+,\d+,[\d.]+,-?\d+$",
+        paths=(r"futures_\w+/trades/\d+/(?P<raw_symbol>[A-Z0-9]+_[A-Z0-9]+)-\d{6}",),
+        needs_path=True,
+        reads=(
+            # The sign of the size is the side.
+            _trades(
+                {"amount": "size", "side": "size"},
+                "s",
+                header="timestamp,id,price,size",
+                rewrites={"amount": ("^-", ""), "side": (r"^(-?).*$", "$1")},
+                words={"side": {"-": "sell", "": "buy"}},
+                documented_by="GATE_IO_FUTURES",
+            ),
+        ),
+        market={"exchange": "GATE_IO_FUTURES"} | _PERPETUAL,
+    ),
+    *(
+        Description(
+            title="candles of Gate.io",
+            row=r"^\d{10},([\d.]+,){4}[\d.]+$",
+            paths=(rf"{part}\w*/candlesticks_(?P<interval>\w+)/\d+/(?P<raw_symbol>[A-Z0-9]+_[A-Z0-9]+)-\d{{6}}",),
+            needs_path=True,
+            reads=(_candles({}, "s", header="timestamp,volume,close,high,low,open", documented_by=market["exchange"]),),
+            market=market,
+        )
+        for part, market in (
+            ("spot", {"exchange": "GATE_IO"} | _SPOT), ("futures", {"exchange": "GATE_IO_FUTURES"} | _PERPETUAL),
+        )
     ),
     *(
         Description(

@@ -76,6 +76,7 @@ class MappedRows:
             "exchange" in self.constants
             and self.header.count("exchange") == 1
             and ("exchange",) not in self.mapped.values()
+            and (layout.columns or {}).get("exchange") != ""
         )
         memory = {} if parsed.piece is None else parsed.piece.memory
         self._exchanges: set[str] = memory.setdefault("exchanges", set())
@@ -227,6 +228,8 @@ class MappedRows:
         other_side = INSTEAD_OF_SIDE.get(self.table.name, "side")
         table_rows = events.rename({other_side: "side"}, strict=False)
         if self.table in (TRADES, LIQUIDATIONS):
+            if "side" not in table_rows.columns:
+                table_rows = table_rows.with_columns(side=pl.lit(None, pl.String))
             if "quote_amount" not in table_rows.columns:
                 table_rows = table_rows.with_columns(quote_amount=pl.col("price") * pl.col("amount"))
             if "id" not in table_rows.columns:

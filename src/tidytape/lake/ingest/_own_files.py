@@ -17,6 +17,7 @@ from pyarrow import feather
 
 from tidytape.errors import IngestError, QueryError, counted
 from tidytape.lake._batch import Spool
+from tidytape.lake.ingest._columns import known_columns
 from tidytape.lake.ingest._decode import Header, decoded, delimited, json_values, unreadable_header
 from tidytape.lake.ingest._layout import Job, Parsed, Progress
 from tidytape.lake.ingest._lines import numbered
@@ -330,8 +331,8 @@ class Json(Csv):
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         parsed = Parsed(spool)
-        answers = list(json_values(job.path, parsed.bad, progress))
-        rows = [row for number, answer in answers for row in self._rows(answer, job, number, is_only=len(answers) == 1)]
+        answers = json_values(job.path, parsed.bad, progress)
+        rows = [row for number, answer in answers for row in self._rows(answer, job, number)]
         if not rows:
             raise IngestError(f"{job.path}: no objects or arrays of values", path=str(job.path))
         names = self._names(rows, job)
@@ -347,7 +348,7 @@ class Json(Csv):
         reader.finish()
         return parsed
 
-    def _rows(self, answer: Any, job: Job, number: int, *, is_only: bool) -> list[Any]:
+    def _rows(self, answer: Any, job: Job, number: int) -> list[Any]:
         """Return the rows of one JSON value: those at the stated place, those of its only array, or the value itself."""
         if self.at is not None:
             found = answer
@@ -358,7 +359,9 @@ class Json(Csv):
                     "at", got=self.at, expected=f"an array of {job.path.name}: {_or(_arrays(answer)) or 'it has none'}"
                 )
             return found
-        arrays = _arrays(answer) if is_only and isinstance(answer, dict) else {}
+        wanted = {*known_columns(self.of), *(self.columns or {}).values()}
+        is_row_itself = isinstance(answer, dict) and len(wanted & answer.keys()) > 1
+        arrays = _arrays(answer) if isinstance(answer, dict) and not is_row_itself else {}
         if len(arrays) > 1:
             raise QueryError("at", got=None, expected=f"one of the arrays of {job.path.name}: {_or(arrays)}")
         if not arrays and not isinstance(answer, dict | list):
