@@ -255,7 +255,7 @@ def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type
         schema = pq.read_schema(path) if head.startswith("PAR1") else pa.ipc.open_file(pa.OSFile(str(path))).schema
         yield 0, [plain(name) for name in schema.names], "", Parquet if head.startswith("PAR1") else Feather
         return
-    if head.lstrip()[:1] in {"{", "["}:
+    if re.match(r"\s*(?:\{|\[\s*[\[{])", head):
         yield 0, [], head, Json
         return
     lines = [line.rstrip("\r") for line in head.split("\n")]

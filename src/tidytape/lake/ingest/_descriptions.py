@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidytape.lake._amount_units import CountedUnit
-from tidytape.lake.ingest._mapped import Mapped
+from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
 from tidytape.lake.ingest._own_files import Csv, Feather, Json, Parquet
 
 COIN = CountedUnit.COIN
@@ -205,10 +205,10 @@ DESCRIPTIONS: tuple[Description, ...] = (
                 columns={"timestamp": "funding_time", "raw_symbol": "instrument_name", "rate": "funding_rate"},
                 time_unit="ms",
                 rate_unit="fraction",
+                interval=BY_ROWS,
             ),
         ),
         market={"exchange": "OKEX_SWAP"},
-        asks={"funding_interval": "the time between two settlements, mostly 8h"},
     ),
     Description(
         title="candles of Kraken's downloads",
@@ -276,11 +276,13 @@ DESCRIPTIONS: tuple[Description, ...] = (
             row=row,
             paths=(rf"{_FREQTRADE}\d+[smhdw]-funding_rate\.",),
             needs_path=True,
-            reads=(Json(table="funding", header="timestamp,rate,-,-,-,-", time_unit="ms", rate_unit="fraction")
+            reads=(Json(table="funding", header="timestamp,rate,-,-,-,-", time_unit="ms", rate_unit="fraction",
+                         interval=BY_ROWS)
                    if layout is Json
-                   else layout(table="funding", columns={"timestamp": "date", "rate": "open"}, rate_unit="fraction"),),
+                   else layout(table="funding", columns={"timestamp": "date", "rate": "open"}, rate_unit="fraction",
+                               interval=BY_ROWS),),
             market=_PERPETUAL,
-            asks=_EXCHANGE | {"funding_interval": "the time between two settlements; the length in the name is not it"},
+            asks=_EXCHANGE,
         )
         for layout, header, row in ((Json, (), r"^\s*\[\s*\["), (Feather, ("date", *_PRICES, "volume"), ""))
     ),
@@ -305,7 +307,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of MetaTrader 4",
         row=r"^\d{4}\.\d\d\.\d\d,\d\d:\d\d,([\d.]+,){4}\d+$",
-        paths=(r"/(?P<raw_symbol>[A-Z][A-Za-z0-9.#]*?)_?(?P<interval>1|5|15|30|60|240|1440|10080)\.csv"),
+        paths=(r"/(?P<raw_symbol>[A-Z][A-Za-z0-9.#]*?)_?(?P<interval>1|5|15|30|60|240|1440|10080)\.csv",),
         # The volume is a count of changes of the price.
         reads=(_candles({"timestamp": "d+t"}, "iso", header=f"d,t,{_OHLC},-"),),
         asks=_EXCHANGE | _BROKER | {"raw_symbol": "the market"},

@@ -274,7 +274,7 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     --------
     >>> candle = {"timestamp": 10**9, "interval": 60 * 10**9, "open": 1.0, "high": 2.0, "low": 1.0, "close": 2.0}
     >>> impossible(pl.DataFrame(candle | {"volume": 1.0}))["reason"].item()
-    'no candle of its length starts at its time'
+    "no candle of its length starts at 1970-01-01T00:00:01Z; ``stamped='end'`` says that times are those of ends"
     """
     time, interval = pl.col("timestamp"), pl.col("interval")
     is_week = interval == WEEK
@@ -282,7 +282,7 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     first_start = pl.when(is_week).then(MONDAY).otherwise(0)
     low, high = pl.col("low"), pl.col("high")
     checks = [
-        ((time - first_start) % step != 0, "no candle of its length starts at its time"),
+        ((time - first_start) % step != 0, None),
         (pl.min_horizontal("open", "high", "low", "close") <= 0, "a price is not above 0"),
         (
             (low > pl.min_horizontal("open", "close")) | (high < pl.max_horizontal("open", "close")),
@@ -295,5 +295,16 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
         ),
     ]
     return candles.with_columns(
-        reason=pl.coalesce(*(pl.when(is_wrong).then(pl.lit(reason)) for is_wrong, reason in checks))
+        reason=pl.coalesce(
+            *(
+                pl.when(is_wrong).then(_NO_START if reason is None else pl.lit(reason))
+                for is_wrong, reason in checks
+            )
+        )
     )
+
+
+_NO_START = pl.format(
+    "no candle of its length starts at {}; ``stamped='end'`` says that times are those of ends",
+    pl.from_epoch("timestamp", time_unit="ns").dt.strftime("%Y-%m-%dT%H:%M:%S%.fZ"),
+)

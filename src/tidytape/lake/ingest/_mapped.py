@@ -63,7 +63,7 @@ from tidytape.lake.ingest._market import Market, option
 from tidytape.lake.ingest._time import Zone, written_as
 
 BY_ROWS = "by rows"
-"""The interval of candles whose length most of their steps show."""
+"""The interval of candles whose length most of their steps show, and of funding whose steps are all alike."""
 _CHOICES = {
     "stamped": ("start", "end"),
     "volatility_unit": ("percent", "decimal"),
@@ -165,7 +165,8 @@ class Mapped(Layout):
         if self.table not in EVENTS:
             hint = _REGISTERED_BY.get(self.table) or did_you_mean(self.table, EVENTS)
             raise QueryError("table", got=self.table, expected="one of " + ", ".join(EVENTS), hint=hint)
-        if self.interval is not None and self.table != RECORDED_CANDLES.name:
+        has_length = self.table == RECORDED_CANDLES.name or self.interval == BY_ROWS
+        if self.interval is not None and not has_length:
             raise nothing_to_choose("interval", self.interval, self.files)
         self.candle_length  # noqa: B018  # raises if it is not an interval
         self.zone  # noqa: B018  # raises if there is no such zone

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidytape.errors import QueryError
 from tidytape.lake._amount_units import CountedUnit, documented, of_mapped
 from tidytape.lake._dedupe import with_ids
-from tidytape.lake._tables import LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, RECORDED_CANDLES, TRADES
+from tidytape.lake._tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, RECORDED_CANDLES, TRADES
 from tidytape.lake.ingest._column_map import ColumnMap
 from tidytape.lake.ingest._columns import (
     BELOW_ZERO,
@@ -28,7 +28,7 @@ from tidytape.lake.ingest._fields import ABOVE_ZERO, LENGTHS, Field, Kind, check
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
 from tidytape.lake.ingest._time import DATE, ISO, unit_of
-from tidytape.times import SECOND
+from tidytape.times import MINUTE, SECOND
 
 
 class MappedRows:
@@ -66,10 +66,14 @@ class MappedRows:
                 "exchange": job.exchange,
                 "raw_symbol": job.raw_symbol,
                 "coin": job.market.coin,
-                "interval": BY_ROWS if layout.interval == BY_ROWS else layout.candle_length,
+                "interval": layout.candle_length,
             }.items()
             if value is not None and name in self.table.names
         }
+        stated_length = job.market.funding_nanoseconds if self.table is FUNDING else None
+        self._length_by_rows = _LENGTHS.get(self.table.name) if layout.interval == BY_ROWS and not stated_length else None
+        if self._length_by_rows is not None:
+            self.constants[self._length_by_rows] = BY_ROWS
         self.mapped = ColumnMap(layout, job, self.header, self.constants).columns()
         # The caller's exchange replaces a column of exchanges, which must then name only one exchange.
         self._replaced_exchange = (
@@ -148,8 +152,8 @@ class MappedRows:
         if self.table is RECORDED_CANDLES:
             texts = self._with_values(texts)
         events = self.parsed.bad.take(checked(texts, self._fields(texts)))
-        if self.constants.get("interval") == BY_ROWS:
-            self.constants["interval"] = self.parsed.interval = _step(events, self.job)
+        if self._length_by_rows is not None and self.constants[self._length_by_rows] == BY_ROWS:
+            self.constants[self._length_by_rows] = _step(events, self._length_by_rows, self.job)
         constants = {name: pl.lit(value) for name, value in self.constants.items() if name not in self.mapped}
         events = events.with_columns(
             *(pl.col(name) / divisor for name, divisor in self.layout.divisors.items() if name in self.mapped), **constants
@@ -316,21 +320,33 @@ _OPTION_NAME = pl.concat_str(
 """The name of an option whose file has none: BTC-240927-60000-C."""
 
 
-def _step(candles: pl.DataFrame, job: Job) -> int:
-    """Return the step of most neighbours, which is the length of the candles; QueryError if it shows none. [ns]"""
-    markets = [name for name in ("raw_symbol",) if name in candles.columns]
-    step = pl.col("timestamp").diff()
-    steps = candles.sort("timestamp").select(step.over(markets) if markets else step).to_series().drop_nulls()
-    least = steps.min()
-    if len(steps) < _FEWEST_STEPS or least not in LENGTHS.values() or 2 * (steps == least).sum() <= len(steps):
-        raise QueryError(
-            "interval", got=None, expected=f"how long the candles of {job.path.name} are: too few of its rows show it"
-        )
-    assert isinstance(least, int)
-    return least
-
-
+_LENGTHS = {RECORDED_CANDLES.name: "interval", FUNDING.name: "funding_interval"}
 _FEWEST_STEPS = 2
+
+
+def _step(rows: pl.DataFrame, parameter: str, job: Job) -> int:
+    """Return the length that the steps between rows show: that of most candles, of all settlements to the minute. [ns]
+
+    Raises
+    ------
+    QueryError
+        If they show none.
+    """
+    step = pl.col("timestamp").diff()
+    steps = rows.sort("timestamp").select(step.over("raw_symbol") if "raw_symbol" in rows.columns else step)
+    if parameter == "funding_interval":
+        steps = steps.with_columns(pl.col("timestamp").add(MINUTE // 2) // MINUTE * MINUTE)
+    lengths = steps.to_series().drop_nulls()
+    least = lengths.min()
+    share = (lengths == least).mean() or 0.0
+    is_shown = share == 1 if parameter == "funding_interval" else share > 0.5 and least in LENGTHS.values()
+    if len(lengths) < _FEWEST_STEPS or not is_shown or not isinstance(least, int) or least <= 0:
+        raise QueryError(
+            parameter,
+            got=None,
+            expected=f"the length of the intervals of {job.path.name}, e.g. 1h: the steps of its rows do not show it",
+        )
+    return least
 
 
 def _start_of(end: pl.Expr, interval: pl.Expr) -> pl.Expr:
