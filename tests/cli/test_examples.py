@@ -53,6 +53,7 @@ PREDICTION_MARKET = {
     "conditionId": "0x1", "slug": "rain", "updatedAt": "2024-08-08T00:00:00Z", "outcomes": '["Yes", "No"]',
     "clobTokenIds": '["11", "22"]',
 }  # fmt: skip
+CANDLE = {"timestamp": [TIME], "open": [1.0], "high": [2.0], "low": [1.0], "close": [2.0], "volume": [3.0]}
 KRAKEN_TRADE = ["60000.0", "0.5", TIME + 0.5, "b", "m", "", 1]
 
 FILES: Mapping[str, Any] = MappingProxyType(
@@ -64,18 +65,13 @@ FILES: Mapping[str, Any] = MappingProxyType(
         "cryptofeed": f"https://www.bitmex.com/api/v1/instrument/active -> {TIME}.5: {json.dumps(BITMEX_LIST)}\n",
         "csv": OWN_TRADES,
         "deribit-chain": CHAIN,
+        "feather": CANDLE,
+        "json": json.dumps({"result": {"trades": [{"timestamp": TIME, "px": 60_000, "amount": 0.5, "side": "buy"}]}}),
         "jsonl": json.dumps({"timestamp": TIME, "px": 60_000, "qty": 0.5, "side": "buy"}) + "\n",
         "kraken": json.dumps({"error": [], "result": {"XXBTZUSD": [KRAKEN_TRADE], "last": "1"}}),
         "lean": "0,10,12,9,11,1.5\n",
         "polymarket-gamma": json.dumps([PREDICTION_MARKET]),
-        "parquet": {
-            "timestamp": [TIME],
-            "open": [1.0],
-            "high": [2.0],
-            "low": [1.0],
-            "close": [2.0],
-            "volume": [3.0],
-        },
+        "parquet": CANDLE,
         "tardis": TARDIS_TRADES,
         "tardis-node": json.dumps(NODE_TRADE) + "\n",
     }
@@ -88,10 +84,9 @@ INSIDE = {"20221213_trade.zip": "20221213_btcbusd_minute_trade.csv"}
 
 def save(path: Path, content: Any) -> None:
     """Write a file, packed as its name says."""
-    if path.suffix == ".parquet":
-        pl.DataFrame(content).with_columns(
-            pl.from_epoch("timestamp").dt.replace_time_zone("UTC")
-        ).write_parquet(path)
+    if path.suffix in {".feather", ".parquet"}:
+        candles = pl.DataFrame(content).with_columns(pl.from_epoch("timestamp").dt.replace_time_zone("UTC"))
+        candles.write_parquet(path) if path.suffix == ".parquet" else candles.write_ipc(path)
     elif path.suffix == ".zip":
         with ZipFile(path, "w") as archive:
             archive.writestr(INSIDE.get(path.name, f"{path.stem}.csv"), content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import logging
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -117,19 +118,27 @@ def _as_option(words: tuple[str, ...], code: str) -> str:
     The name of a parameter becomes its option, and arguments such as ``interval='1h'`` become options with values. The
     name of a parameter that is not an option of this command becomes plain words.
     """
+    if (call := _INGEST.fullmatch(code)) is not None:
+        command = ("ingest", call[1].lower())
+        return f"tidytape {' '.join(command)} FILE {_as_options(_options(command), call[2])}".rstrip()
     options = _options(words)
     if code in options:
         return str(options[code].opts[0])
+    if pairs := _as_options(options, code):
+        return pairs
+    return _COMMANDS.get(code, code.replace("_", " "))
+
+
+def _as_options(options: Mapping[str, Any], code: str) -> str:
+    """Return arguments of Python as options with values; empty if the code is none, or none of them is an option."""
     with suppress(SyntaxError, ValueError):
         arguments = [node for node in ast.walk(ast.parse(f"call({code})")) if isinstance(node, ast.keyword)]
-        pairs = [
+        return " ".join(
             _option_with(options[argument.arg], ast.literal_eval(argument.value))
             for argument in arguments
             if argument.arg in options
-        ]
-        if pairs:
-            return " ".join(pairs)
-    return _COMMANDS.get(code, code.replace("_", " "))
+        )
+    return ""
 
 
 def _option_with(option: Any, value: object) -> str:
@@ -145,9 +154,9 @@ def _option_with(option: Any, value: object) -> str:
     return f"{option.opts[0]} {shlex.quote('inf' if value is None else str(value))}"
 
 
+_INGEST = re.compile(r"ingest\(file, lake, (Csv|Json|Jsonl|Parquet|Feather)\((.*)\)\)")
 _COMMANDS = {
     "client.markets()": "tidytape markets",
-    "ingest(file, lake, Csv())": "tidytape ingest LAYOUT FILE",
 }
 """By call that an error names, the command that does the same."""
 

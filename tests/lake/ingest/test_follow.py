@@ -167,7 +167,7 @@ def test_recorded_messages_cut_anywhere(*, name: str, restarts: bool, recorded: 
 
 def test_layouts_that_are_read_as_a_whole_are_refused_by_name(lake: Lake, tmp_path: Path) -> None:
     whole = {name: layout() for name, layout in LAYOUTS.items() if not layout.follows}
-    assert whole.keys() == {"binance-vision", "coinbase", "kraken", "lean", "parquet"}
+    assert whole.keys() == {"binance-vision", "coinbase", "feather", "json", "kraken", "lean", "parquet"}
     for name, layout in whole.items():
         with pytest.raises(QueryError, match=name):
             follow(tmp_path / "log", lake, layout, market=Market(exchange="X"), stop=Steps())

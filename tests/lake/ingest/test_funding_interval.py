@@ -92,7 +92,7 @@ def test_what_is_in_the_lake_cannot_get_another_silently(write, lake, first, has
 
 @pytest.mark.parametrize("layout", [None, *LAYOUTS])
 def test_layouts_without_funding_have_none_to_choose(write, lake, layout):
-    mapped = {"csv", "jsonl", "parquet"}
+    mapped = {"csv", "feather", "json", "jsonl", "parquet"}
     refused = layout is not None and (
         layout in mapped or "funding_interval" not in LAYOUTS[layout].market_options
     )

@@ -19,7 +19,7 @@ from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._own_files import Csv
-from tidytape.lake.ingest._time import DATE, DIRECTIVES, ISO, UNITS
+from tidytape.lake.ingest._time import DATE, EPOCH, DIRECTIVES, ISO, UNITS
 
 DOCS = Path(__file__).parents[3] / "docs"
 GUIDE = (DOCS / "guides" / "recorded_files.md").read_text("utf-8")
@@ -75,7 +75,7 @@ def test_the_columns_of_each_table_are_those_of_the_guide():
 
 def test_the_ways_of_writing_times_are_those_of_the_guide():
     assert [row.split("|")[1].strip() for row in rows_of("`--time-unit`")] == [
-        f"`{unit}`" for unit in (ISO, DATE, *UNITS)
+        f"`{unit}`" for unit in (ISO, DATE, EPOCH, *UNITS)
     ]
     assert f"`%{'`, `%'.join(DIRECTIVES)}`" in " ".join(GUIDE.split())
 

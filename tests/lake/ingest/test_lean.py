@@ -57,7 +57,7 @@ def test_seconds_and_another_name(zipped, lake):
         ("-1,1,1,1,1,1", "'-1' is no number"),
         ("noon,1,1,1,1,1", "'noon' is no number"),
         (",1,1,1,1,1", "'' is no number"),
-        ("30000,1,1,1,1,1", "no candle of its length starts at its time"),
+        ("30000,1,1,1,1,1", "no candle of its length starts at "),
         ("60000,1,1,2,1,1", "the open or the close is not between low and high"),
         ("60000,1,1,1,1", "5 columns, and the header has 6"),
         ("60000,1,1,1,1,", "no volume"),

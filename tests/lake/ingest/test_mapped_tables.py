@@ -95,7 +95,7 @@ def test_candles(save, lake, layout, column, options):
     [
         ({"interval": "1M"}, "the interval '.*' is not an interval such as 1m, or a number of ns"),
         ({"interval": 60}, "the interval '.*' is not"),  # which unit was meant?
-        ({"interval": 3600 * NS}, "no candle of its length starts at its time"),
+        ({"interval": 3600 * NS}, "no candle of its length starts at "),
         ({"interval": "1m", "high": 1.2}, "the open or the close is not between low and high"),
         ({"interval": "1m", "low": 0.0}, "a price is not above 0"),
         ({"interval": "1m", "volume": -1.0}, "the volume '.*' is not a finite number, 0 or above"),

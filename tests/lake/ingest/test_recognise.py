@@ -32,7 +32,6 @@ RECORDED = {
     "tardis_deribit_incremental_book_L2_BTC-PERPETUAL.csv": "tardis",
 }
 UNKNOWN = (
-    "binance-vision_BTCUSDT_1h_Cleaned.csv.gz",
     "coinbase_btc-usd_trades_20230905.csv.gz",
     "hathix_coingecko_bitcoin.csv",
     "lukmol_btc_funding_daily.csv.gz",
@@ -57,7 +56,7 @@ def test_the_recorded_files(recorded, name, layout):
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_other_recorded_files_are_no_layout(recorded, name):
-    with pytest.raises(QueryError, match="recognised as none of binance-vision, binance-ws"):
+    with pytest.raises(QueryError, match=r"as a file of your own: ingest\(file, lake, "):
         recognised(recorded / name)
 
 

@@ -17,7 +17,8 @@ dump                      becomes
 ========================= =========================================================================================
 
 The name of a file, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its first line shows which dump it is; if both do, they
-must agree. Files of the spot market have no header. Times are in milliseconds, in files of the spot market since 2025
+must agree. Files of the spot market have no header, so files of trades and candles with a header are of futures: PERPETUAL,
+unless the symbol has a date. Times are in milliseconds, in files of the spot market since 2025
 in microseconds; the first time of a file shows the unit.
 
 Nothing in a file shows from which of Binance's exchanges it is, so the caller must name the exchange.
@@ -53,10 +54,11 @@ from typing import ClassVar
 
 import polars as pl
 
-from tidytape.catalogue import Side
+from tidytape.catalogue import Category, Side
 from tidytape.errors import IngestError, QueryError, counted
 from tidytape.lake._amount_units import is_coin_margined, of_binance
 from tidytape.lake._batch import Spool
+from tidytape.lake._symbols import told_class
 from tidytape.lake._tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES, TRADES
 from tidytape.lake.ingest._decode import Header, delimited
 from tidytape.lake.ingest._fields import (
@@ -475,6 +477,14 @@ _PUT: Mapping[str, Callable[[pl.DataFrame, Job, Parsed], None]] = {
 }
 
 
+_OF_FUTURES = frozenset({"trades", "aggTrades", "klines"})
+"""The dumps of which only those of futures have a header."""
+
+
+def _class_of_future(raw_symbol: str) -> str:
+    return told_class(raw_symbol) or Category.PERPETUAL.value
+
+
 class BinanceVision(Layout):
     """Dumps of data.binance.vision: trades, candles, funding, open interest, liquidations."""
 
@@ -507,6 +517,8 @@ class BinanceVision(Layout):
             }
             columns = header.chosen(texts, dump_fields)
             parsed.kind = header.kind
+            if header.is_line and header.kind in _OF_FUTURES:
+                parsed.futures, parsed.class_of = True, _class_of_future
             if parsed.time_unit is None:
                 parsed.time_unit = unit_of(columns["timestamp"])
             rows = parsed.bad.take(checked(columns, _timed(dump_fields, parsed.time_unit)))

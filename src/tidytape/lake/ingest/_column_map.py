@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidytape.errors import QueryError, did_you_mean
-from tidytape.lake._tables import OPTION_QUOTES, TRADES, Table
+from tidytape.lake._tables import RECORDED_CANDLES, TRADES, Table
 from tidytape.lake.ingest._columns import INSTEAD_OF_SIDE, known_columns, needed_columns
 from tidytape.lake.ingest._layout import Job
 from tidytape.lake.ingest._mapped import Mapped
@@ -113,10 +113,9 @@ class ColumnMap:
     def _require_all(self, available: Collection[str]) -> None:
         """Raise QueryError if a needed column is neither mapped nor a constant."""
         missing_columns = [name for name in needed_columns(self._table) if name not in available]
-        if "volume" in missing_columns and not suggested_map(["volume"], self.header):
-            missing_columns.remove("volume")  # e.g. of exchange rates
-        if self._table is OPTION_QUOTES and "raw_symbol" in missing_columns:
-            missing_columns.remove("raw_symbol")  # made of what tells options apart
+        is_candles = self._table is RECORDED_CANDLES
+        if is_candles and "volume" not in available and suggested_map(["volume"], self.header):
+            missing_columns.append("volume")  # only candles of a file without such a column have none
         if "exchange" in missing_columns:
             self.job.known_exchange  # noqa: B018  # raises, because the exchange is missing
         unmapped_columns = [name for name in missing_columns if name != "raw_symbol"]
@@ -194,6 +193,10 @@ _SIMILAR = {
     "low": ("lowprice", "l"),
     "close": ("closeprice", "c"),
     "volume": ("vol", "basevolume", "qty", "v"),
+    "implied_volatility": ("iv", "markiv", "impliedvol"),
+    "expiry": ("expiration", "expirationdate", "expirydate"),
+    "option_type": ("type", "right", "callput", "cp"),
+    "coin": ("underlying", "base"),
     "rate": ("fundingrate",),
     "usd": ("rate", "price", "close"),
 }

@@ -38,8 +38,12 @@ _OF_TRADES = ("timestamp", "price", "amount", "side", "buyer_is_maker", "id", "r
 _MORE = {LIQUIDATIONS.name: ("order_side",), OPEN_INTEREST.name: ("price",)}
 _NEEDED = {RECORDED_CANDLES.name: ("volume",), TRADES.name: ("side",)}
 """Columns that a file needs, although a conversion may make them null."""
-_COMPUTED = {LIQUIDATIONS.name: ("id", "quote_amount")}
-"""Columns that are computed if a file does not have them."""
+_COMPUTED = {
+    LIQUIDATIONS.name: ("id", "quote_amount"),
+    OPTION_QUOTES.name: ("raw_symbol",),
+    RECORDED_CANDLES.name: ("volume",),
+}
+"""Columns that are computed, or unknown, if a file does not have them."""
 INSTEAD_OF_SIDE = {TRADES.name: "buyer_is_maker", LIQUIDATIONS.name: "order_side"}
 """The column of a file that may give the side instead of ``side``, by table."""
 _BUY, _SELL = Side.BUY.value, Side.SELL.value

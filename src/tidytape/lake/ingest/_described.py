@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
 from tidytape.lake._symbols import QUOTES, guessed
-from tidytape.lake._tables import RECORDED_CANDLES
-from tidytape.lake.ingest._column_map import plain
+from tidytape.lake._tables import RECORDED_CANDLES, TABLES, TRADES, Table
+from tidytape.lake.ingest._column_map import plain, suggested_map
+from tidytape.lake.ingest._columns import CONSTANT_COLUMNS, EVENTS, known_columns, needed_columns
 from tidytape.lake.ingest._descriptions import DESCRIPTIONS, Description
 from tidytape.lake.ingest._fields import LENGTHS
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress, nothing_to_choose
@@ -37,7 +38,7 @@ class Auto(Layout):
 
     Parameters
     ----------
-    interval, time_zone, stamped, volatility_unit, rate_unit
+    interval, time_zone, time_format, stamped, volatility_unit, rate_unit
         Facts that a file may not show, see `Csv`; an error asks for those that it needs.
     """
 
@@ -47,6 +48,7 @@ class Auto(Layout):
 
     interval: str | None = option("Length of candles, if the file does not show it, e.g. 1h.")
     time_zone: str | None = option("Zone of times without an offset, e.g. America/New_York+7h.")
+    time_format: str | None = option("Format of times that no kind tells, e.g. '%d-%m-%Y %H:%M'.")
     stamped: str | None = option("Time of candles: start or end.")
     volatility_unit: str | None = option("Unit of implied volatilities: percent or decimal.")
     rate_unit: str | None = option("Unit of funding rates: fraction or percent.")
@@ -80,6 +82,8 @@ class Described(Layout):
     ----------
     description : Description
         Its kind.
+    where : str
+        Its path, and the name of the file in the archive.
     skip_lines : int
         Number of lines before its header.
     row : str
@@ -89,6 +93,7 @@ class Described(Layout):
     """
 
     description: Description
+    where: str = ""
     skip_lines: int = 0
     row: str = ""
     stated: Mapping[str, str] = field(default_factory=dict)
@@ -117,7 +122,7 @@ class Described(Layout):
         description = self.description
         if description.refusal:
             raise IngestError(f"{job.path}: {description.title}: {description.refusal}", path=str(job.path))
-        groups = description.groups(job.path.absolute().as_posix(), self.row)
+        groups = description.groups(self.where, self.row)
         job = replace(job, market=self._market(job.market, groups))
         parsed: Parsed | None = None
         for layout in description.reads:
@@ -167,15 +172,21 @@ class Described(Layout):
         return replace(layout, **facts)
 
     def _ask(self, job: Job, layout: Mapped) -> None:
-        """Raise QueryError for the first fact that the kind asks for and the caller does not state."""
-        for parameter, what in self.description.asks.items():
-            known = getattr(job.market, parameter, None) or getattr(layout, parameter, None)
-            if known is None and not (parameter == "quote" and job.market.normalized_symbol):
-                raise QueryError(
-                    parameter,
-                    got=None,
-                    expected=f"{what}: {job.path.name} looks like {self.description.title}, which do not tell it",
-                )
+        """Raise QueryError if the caller does not state a fact that the kind asks for; the error names all of them."""
+        unknown = {
+            parameter: what
+            for parameter, what in self.description.asks.items()
+            if getattr(job.market, parameter, None) is None and getattr(layout, parameter, None) is None
+            if parameter != "quote" or job.market.normalized_symbol is None
+        }
+        if unknown:
+            first, *others = unknown
+            facts = "; and ".join([unknown[first], *(f"``{other}``, {unknown[other]}" for other in others)])
+            raise QueryError(
+                first,
+                got=None,
+                expected=f"{facts}: {job.path.name} looks like {self.description.title}, which do not tell it",
+            )
 
 
 _EXCHANGES = {"glbx": "CME", "1": "CME", "okx": "OKEX", "gateio": "GATE_IO"}
@@ -224,12 +235,12 @@ def length_named(text: str | None) -> str | None:
     return word if word in LENGTHS else None
 
 
-def described(path: Path, head: str) -> Described | None:
-    """Return the layout of a file whose kind is described, by its path and the beginning of its text.
+def described(path: Path, inner: str, head: str) -> Described | None:
+    """Return the layout of a file whose kind is described, by its path, the name inside it and the beginning of its text.
 
     Of several kinds, the one counts whose header has the most columns. None if no kind fits, or several equally.
     """
-    where = path.absolute().as_posix()
+    where = "/".join(dict.fromkeys([path.absolute().as_posix().removesuffix(f"/{inner}"), inner]))
     fitting: dict[int, list[Described]] = {}
     for skip_lines, names, row, layout in _readings(path, head):
         for description in DESCRIPTIONS:
@@ -243,7 +254,7 @@ def described(path: Path, head: str) -> Described | None:
             ):
                 named = sum(map(bool, description.header))
                 rank = 10 * named + 2 * bool(description.row) + description.needs_path
-                kind = Described(description=description, skip_lines=skip_lines, row=row)
+                kind = Described(description=description, where=where, skip_lines=skip_lines, row=row)
                 fitting.setdefault(rank, []).append(kind)
     best = fitting[max(fitting)] if fitting else []
     return best[0] if len({kind.name for kind in best}) == 1 else None
@@ -272,3 +283,48 @@ def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type
                 yield 0, [], line, Csv
             return
         yield skip_lines, [plain(name) for name in names], "".join(lines[skip_lines + 1 : skip_lines + 2]), Csv
+
+
+def looks_like(path: Path, head: str) -> tuple[str, str]:
+    """Return what an unknown file looks like, and the layout that takes it, as Python writes it.
+
+    Examples
+    --------
+    >>> looks_like(Path("a.csv"), "when;px;qty;side")
+    ('text with the columns when, px, qty, side', "Csv(columns={'price': 'px', 'amount': 'qty'})")
+    """
+    reading = next(_readings(path, head), None)
+    if reading is None:
+        return "empty or no text", "Csv()"
+    _, names, row, layout = reading
+    if layout is Json:
+        return "JSON", "Json()"
+    if not names:
+        columns = row.count(max(DELIMITERS, key=row.count)) + 1
+        header = ",".join(["timestamp", *(f"c{place}" for place in range(2, columns + 1))])
+        return f"text without a header, {columns} columns", f"Csv(header={header!r})"
+    found = {name: _columns_for(TABLES[name], names) for name in EVENTS}
+    table = max(EVENTS, key=lambda name: (-len(_missing(name, found[name])), len(found[name])))
+    renamed = {ours: theirs for ours, theirs in found[table].items() if ours != theirs}
+    options: dict[str, object] = {} if table == TRADES.name else {"table": table}
+    options |= {"columns": renamed} if renamed else {}
+    arguments = ", ".join(f"{name}={text!r}" for name, text in options.items())
+    shown = ", ".join(names)
+    shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+    return f"text with the columns {shown}", f"{layout.__name__}({arguments})"
+
+
+def _missing(table: str, found: Collection[str]) -> set[str]:
+    """Return the columns that a table needs and that are neither found nor one value for the whole file."""
+    return {*needed_columns(TABLES[table])} - {*found, *CONSTANT_COLUMNS}
+
+
+def _columns_for(table: Table, names: list[str]) -> dict[str, str]:
+    """Return the columns of a file that are, or may be, columns of a table."""
+    same = {name: name for name in known_columns(table) if name in names}
+    missing = [name for name in needed_columns(table) if name not in same]
+    return same | suggested_map(missing, [name for name in names if name not in same])
+
+
+_SHOWN = 200
+"""Most characters of names of columns that an error shows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from tidytape.lake.ingest._binance_vision import BinanceVision
 from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
-from tidytape.lake.ingest._described import Auto, described
+from tidytape.lake.ingest._described import Auto, described, looks_like
 from tidytape.lake.ingest._deribit_chain import DeribitChain
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Layout, nothing_to_choose
@@ -64,33 +64,31 @@ def recognised(path: Path) -> Layout:
         If the file cannot be read.
     """
     head = first_text(path)
-    return recognised_by({path.name, inner_name(path)} if head else {path.name}, head, path)
+    return recognised_by([path.name, inner_name(path)] if head else [path.name], head, path)
 
 
-def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
+def recognised_by(names: Sequence[str], head: str, path: Path) -> Layout:
     """Return the only layout that recognises a file by names and first text; QueryError if none or several do."""
     candidates = [
         layout for layout in LAYOUTS.values() if any(layout.recognises(name, head) for name in names)
     ]
     if len(candidates) == 1:
         return candidates[0]()
-    kind = None if candidates else described(path, head)
+    kind = None if candidates else described(path, names[-1], head)
     if kind is not None:
         return kind
     if candidates:
         could_be = ", ".join(layout.name for layout in candidates)
         expected = f"one of the layouts it could be: {could_be}"
-    else:
-        layout_names = ", ".join(name for name, layout in LAYOUTS.items() if not issubclass(layout, Mapped))
-        expected = (
-            f"a layout for {path.name}: it is recognised as none of {layout_names}; "
-            "files of your own are csv, jsonl or parquet, with a column map"
+        raise QueryError(
+            "layout", got=None, expected=expected, hint="the command, or ``layout``, names it"
         )
+    what, command = looks_like(path, head)
     raise QueryError(
         "layout",
         got=None,
-        expected=expected,
-        hint="``ingest(file, lake, Csv())`` names the layout",
+        expected=f"a kind of file that tidytape knows: {path.name} is {what}",
+        hint=f"as a file of your own: ``ingest(file, lake, {command})``",
     )
 
 
