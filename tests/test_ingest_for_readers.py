@@ -6,7 +6,6 @@ import inspect
 import json
 import re
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any

@@ -66,7 +66,9 @@ FILES: Mapping[str, Any] = MappingProxyType(
         "csv": OWN_TRADES,
         "deribit-chain": CHAIN,
         "feather": CANDLE,
-        "json": json.dumps({"result": {"trades": [{"timestamp": TIME, "px": 60_000, "amount": 0.5, "side": "buy"}]}}),
+        "json": json.dumps(
+            {"result": {"trades": [{"timestamp": TIME, "px": 60_000, "amount": 0.5, "side": "buy"}]}}
+        ),
         "jsonl": json.dumps({"timestamp": TIME, "px": 60_000, "qty": 0.5, "side": "buy"}) + "\n",
         "kraken": json.dumps({"error": [], "result": {"XXBTZUSD": [KRAKEN_TRADE], "last": "1"}}),
         "lean": "0,10,12,9,11,1.5\n",

@@ -212,7 +212,9 @@ def _words(texts: list[str]) -> dict[str, dict[str, str]]:
 def _pairs(parameter: str, text: str, what: str, *, may_be_empty: bool = False) -> dict[str, str]:
     """Return the pairs of a text such as ``name=value,name=value``; errors call the values ``what``."""
     pairs = [part.partition("=") for part in text.split(",")]
-    if any(not (name.strip() and equals and (value.strip() or may_be_empty)) for name, equals, value in pairs):
+    if any(
+        not (name.strip() and equals and (value.strip() or may_be_empty)) for name, equals, value in pairs
+    ):
         raise QueryError(parameter, got=text, expected=f"name={what} pairs with commas between them")
     if len({name.strip() for name, _, _ in pairs}) < len(pairs):
         raise QueryError(parameter, got=text, expected="each name once")

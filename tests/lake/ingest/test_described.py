@@ -1,4 +1,4 @@
-"""What a map of columns can say, as laws: however a file is written, the lake holds the same rows or the file is refused."""
+"""What a map of columns can say, as laws: however a file is written, the lake holds the same rows."""
 
 from __future__ import annotations
 
@@ -189,7 +189,10 @@ def test_a_first_line_that_is_a_row_is_no_header(tmp_path):
     assert not is_row(["", "open", "24h volume"])
 
 
-@given(st.sampled_from(["America/New_York", "Europe/Warsaw", "Asia/Kolkata", "Australia/Lord_Howe"]), st.integers(-12, 12))
+@given(
+    st.sampled_from(["America/New_York", "Europe/Warsaw", "Asia/Kolkata", "Australia/Lord_Howe"]),
+    st.integers(-12, 12),
+)
 def test_zones_are_those_of_the_database(name, ahead):
     zone = Zone.of(f"{name}{ahead:+d}h")
     clock = [dt.datetime(2024, 1, 1) + dt.timedelta(minutes=10 * step) for step in range(6 * 24 * 366)]  # noqa: DTZ001
@@ -235,7 +238,16 @@ def test_descriptions_are_whole():
 
 
 def test_words_of_lengths():
-    words = {"1": "1m", "60": "1h", "1440": "1d", "M15": "15m", "H4": "4h", "4_Hour": "4h", "1 Min": "1m", "Weekly": "1w"}
+    words = {
+        "1": "1m",
+        "60": "1h",
+        "1440": "1d",
+        "M15": "15m",
+        "H4": "4h",
+        "4_Hour": "4h",
+        "1 Min": "1m",
+        "Weekly": "1w",
+    }
     assert {word: length_named(word) for word in words} == words
     assert length_named("2024") is None
     assert length_named(None) is None

@@ -19,7 +19,7 @@ from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._own_files import Csv
-from tidytape.lake.ingest._time import DATE, EPOCH, DIRECTIVES, ISO, UNITS
+from tidytape.lake.ingest._time import DATE, DIRECTIVES, EPOCH, ISO, UNITS
 
 DOCS = Path(__file__).parents[3] / "docs"
 GUIDE = (DOCS / "guides" / "recorded_files.md").read_text("utf-8")

@@ -341,7 +341,9 @@ def test_a_date_has_to_be_said_to_be_one(save, lake):
 
 
 def test_fields_that_come_later_and_objects_that_are_none(write, lake):
-    path = write('{"t": 1700000000, "r": 0.001}', '{"t": 1700000001, "r": null, "p": 2}', "[1]", '{"t": 1,', "")
+    path = write(
+        '{"t": 1700000000, "r": 0.001}', '{"t": 1700000001, "r": null, "p": 2}', "[1]", '{"t": 1,', ""
+    )
     columns = {"timestamp": "t", "rate": "r", "predicted_rate": "p"}
     with pytest.raises(IngestError, match=r":3: no JSON object.*2 bad lines in all"):
         put(path, lake, "jsonl", "funding", raw_symbol="A", columns=columns)

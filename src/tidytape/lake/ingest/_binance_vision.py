@@ -17,9 +17,9 @@ dump                      becomes
 ========================= =========================================================================================
 
 The name of a file, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its first line shows which dump it is; if both do, they
-must agree. Files of the spot market have no header, so files of trades and candles with a header are of futures: PERPETUAL,
-unless the symbol has a date. Times are in milliseconds, in files of the spot market since 2025
-in microseconds; the first time of a file shows the unit.
+must agree. Files of the spot market have no header, so files of trades and candles with a header are of futures:
+PERPETUAL, unless the symbol has a date. Times are in milliseconds, in files of the spot market since 2025 in
+microseconds; the first time of a file shows the unit.
 
 Nothing in a file shows from which of Binance's exchanges it is, so the caller must name the exchange.
 

@@ -99,14 +99,16 @@ class ColumnMap:
         # A column of symbols is read even if the caller names a symbol, because it selects the rows of that market.
         constants = set(self.constants) - {"raw_symbol"}
         used_names = {parts[0] for parts in column_map.values() if len(parts) == 1}
-        of_same_name = {}
+        of_same_name: dict[str, tuple[str, ...]] = {}
         for column in known_columns(self._table):
             exact = [name for name in self.header if name == column]
             names = exact or [name for name in self.header if plain(name) == column]
             if not names or column in column_map or column in constants or used_names & {*names}:
                 continue
             if len(names) > 1:
-                raise QueryError("columns", got=f"columns {' and '.join(names)}", expected=f"one for {column}")
+                raise QueryError(
+                    "columns", got=f"columns {' and '.join(names)}", expected=f"one for {column}"
+                )
             of_same_name[column] = (names[0],)
         return of_same_name
 

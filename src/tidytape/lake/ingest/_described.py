@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -63,7 +62,11 @@ class Auto(Layout):
         """Return the layout of a file with the caller's facts; QueryError if it does not use one."""
         if isinstance(layout, Described):
             return replace(layout, stated=self.stated)
-        options = {attribute.name for attribute in fields(layout)} if self.stated and hasattr(layout, "__dataclass_fields__") else set()
+        options = (
+            {attribute.name for attribute in fields(layout)}
+            if self.stated and hasattr(layout, "__dataclass_fields__")
+            else set()
+        )
         for name, fact in self.stated.items():
             if name not in options:
                 raise nothing_to_choose(name, fact, layout.files)
@@ -138,7 +141,10 @@ class Described(Layout):
         assert parsed is not None  # a description without a refusal has a layout
         parsed.market, parsed.kind = job.market, groups.get("kind", description.kind)
         parsed.class_of = partial(_class_of, description.classes)
-        parsed.futures = bool(description.classes) or description.market.get("category") in {"PERPETUAL", "FUTURE"}
+        parsed.futures = bool(description.classes) or description.market.get("category") in {
+            "PERPETUAL",
+            "FUTURE",
+        }
         rows = sum(batch.rows for batch in parsed.batches)
         parsed.notes.append(Note("row", f"read as {description.title}", rows))
         return parsed
@@ -152,19 +158,27 @@ class Described(Layout):
             facts["coin"] = groups["coin"].upper()
         if "class" in groups:
             facts["category"] = {"PERP": "PERPETUAL", "FTS": "FUTURE"}.get(groups["class"], groups["class"])
-        if "raw_symbol" not in {column for layout in self.description.reads for column in layout.columns or {}}:
+        if "raw_symbol" not in {
+            column for layout in self.description.reads for column in layout.columns or {}
+        }:
             raw_symbol = _raw_symbol(self.description, groups)
             if raw_symbol is not None:
                 facts["raw_symbol"] = raw_symbol
         if market.normalized_symbol is not None:
             facts.pop("quote", None)
-        return replace(market, **{name: fact for name, fact in facts.items() if getattr(market, name) is None})
+        return replace(
+            market, **{name: fact for name, fact in facts.items() if getattr(market, name) is None}
+        )
 
     def _layout(self, layout: Mapped, groups: Mapping[str, str]) -> Mapped:
         """Return how the rows are read, with the facts of the name of the file and of the caller."""
         facts: dict[str, Any] = {}
         length = length_named(groups.get("interval"))
-        if layout.of is RECORDED_CANDLES and layout.interval is None and "interval" not in (layout.columns or {}):
+        if (
+            layout.of is RECORDED_CANDLES
+            and layout.interval is None
+            and "interval" not in (layout.columns or {})
+        ):
             facts["interval"] = self.stated.get("interval") or length or BY_ROWS
         facts |= {name: fact for name, fact in self.stated.items() if getattr(layout, name) is None}
         if self.skip_lines:
@@ -204,7 +218,9 @@ def _raw_symbol(description: Description, groups: Mapping[str, str]) -> str | No
     except KeyError:
         return groups.get("raw_symbol")
     pair = guessed(raw_symbol)
-    is_any_name = not description.needs_path and "raw_symbol" in description.asks and "quote" not in description.asks
+    is_any_name = (
+        not description.needs_path and "raw_symbol" in description.asks and "quote" not in description.asks
+    )
     return None if is_any_name and (pair is None or pair.quote_coin not in QUOTES) else raw_symbol
 
 
@@ -236,7 +252,7 @@ def length_named(text: str | None) -> str | None:
 
 
 def described(path: Path, inner: str, head: str) -> Described | None:
-    """Return the layout of a file whose kind is described, by its path, the name inside it and the beginning of its text.
+    """Return the layout of a file whose kind is described, by its path, the name inside it and its beginning.
 
     Of several kinds, the one counts whose header has the most columns. None if no kind fits, or several equally.
     """
@@ -263,7 +279,9 @@ def described(path: Path, inner: str, head: str) -> Described | None:
 def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type[Mapped]]]:
     """Yield ways to read the beginning of a file: lines before the header, its names, the first row, layout."""
     if head.startswith(("ARROW1", "PAR1")):
-        schema = pq.read_schema(path) if head.startswith("PAR1") else pa.ipc.open_file(pa.OSFile(str(path))).schema
+        schema = (
+            pq.read_schema(path) if head.startswith("PAR1") else pa.ipc.open_file(pa.OSFile(str(path))).schema
+        )
         yield 0, [plain(name) for name in schema.names], "", Parquet if head.startswith("PAR1") else Feather
         return
     if re.match(r"\s*(?:\{|\[\s*[\[{])", head):
@@ -282,7 +300,12 @@ def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type
             if skip_lines == 0:
                 yield 0, [], line, Csv
             return
-        yield skip_lines, [plain(name) for name in names], "".join(lines[skip_lines + 1 : skip_lines + 2]), Csv
+        yield (
+            skip_lines,
+            [plain(name) for name in names],
+            "".join(lines[skip_lines + 1 : skip_lines + 2]),
+            Csv,
+        )
 
 
 def looks_like(path: Path, head: str) -> tuple[str, str]:

@@ -21,11 +21,15 @@ _OHLC = ",".join(_PRICES)
 _BILLIONTHS = dict.fromkeys((*_PRICES, "price"), 1e9)
 
 
-def _trades(columns: Mapping[str, str], time_unit: str | None, time_format: str | None = None, **options: Any) -> Csv:
+def _trades(
+    columns: Mapping[str, str], time_unit: str | None, time_format: str | None = None, **options: Any
+) -> Csv:
     return Csv(columns=columns, time_unit=time_unit, time_format=time_format, **options)
 
 
-def _candles(columns: Mapping[str, str], time_unit: str | None, time_format: str | None = None, **options: Any) -> Csv:
+def _candles(
+    columns: Mapping[str, str], time_unit: str | None, time_format: str | None = None, **options: Any
+) -> Csv:
     return Csv(table="candles", columns=columns, time_unit=time_unit, time_format=time_format, **options)
 
 
@@ -90,7 +94,9 @@ class Description:
 
 _PERPETUAL, _SPOT = {"category": "PERPETUAL"}, {"category": "SPOT"}
 _DATED = r"-?\d{1,2}[A-Z]{3}\d{2}$|[FGHJKMNQUVXZ]\d{2}$"
-_LENGTH = r"(?P<interval>\d+ ?(?:min(?:ute)?s?|hours?|days?|[smhdwSMHDW])|[MHDW]\d+|daily|weekly|minute|hour|day|d)"
+_LENGTH = (
+    r"(?P<interval>\d+ ?(?:min(?:ute)?s?|hours?|days?|[smhdwSMHDW])|[MHDW]\d+|daily|weekly|minute|hour|day|d)"
+)
 _ANY_PAIR = r"/(?P<raw_symbol>[A-Za-z0-9]+(?:[-_][A-Za-z]{2,5})?)"
 _EXCHANGE = {"exchange": "the exchange"}
 _BROKER = {"time_zone": "the zone of the broker's clock, mostly America/New_York+7h"}
@@ -125,7 +131,11 @@ DESCRIPTIONS: tuple[Description, ...] = (
         title="trades of derivatives of Bybit",
         header=("timestamp", "symbol", "side", "size", "price", "tickdirection", "trdmatchid"),
         row=r"^\d{10}",
-        reads=(_trades({"raw_symbol": "symbol", "amount": "size", "id": "trdMatchID"}, "s", documented_by="BYBIT"),),
+        reads=(
+            _trades(
+                {"raw_symbol": "symbol", "amount": "size", "id": "trdMatchID"}, "s", documented_by="BYBIT"
+            ),
+        ),
         market={"exchange": "BYBIT"},
         classes={_DATED: "FUTURE", "": "PERPETUAL"},
     ),
@@ -141,7 +151,9 @@ DESCRIPTIONS: tuple[Description, ...] = (
         row=r"^\d{4}\.\d\d\.\d\d \d\d:\d\d,([\d.]+,){4}[\d.]+$",
         paths=(r"/(?P<raw_symbol>[A-Z0-9]+)_(?P<interval>\d+)_\d{4}-\d\d-\d\d_\d{4}-\d\d-\d\d\.csv",),
         needs_path=True,
-        reads=(_candles({}, "iso", header=f"timestamp,{_OHLC},volume", time_zone="UTC+3", documented_by="BYBIT"),),
+        reads=(
+            _candles({}, "iso", header=f"timestamp,{_OHLC},volume", time_zone="UTC+3", documented_by="BYBIT"),
+        ),
         market={"exchange": "BYBIT"} | _PERPETUAL,
     ),
     *(
@@ -155,7 +167,11 @@ DESCRIPTIONS: tuple[Description, ...] = (
                 rf"(?i)[_-]{_LENGTH}[_.]",
             ),
             # The volumes are called after the pair's coin and its quote.
-            reads=(_candles({"raw_symbol": "symbol", "timestamp": first[0] if first else "date"} | volumes, *time),),
+            reads=(
+                _candles(
+                    {"raw_symbol": "symbol", "timestamp": first[0] if first else "date"} | volumes, *time
+                ),
+            ),
             market=_SPOT,
             asks=_EXCHANGE,
         )
@@ -202,7 +218,11 @@ DESCRIPTIONS: tuple[Description, ...] = (
         reads=(
             Csv(
                 table="funding",
-                columns={"timestamp": "funding_time", "raw_symbol": "instrument_name", "rate": "funding_rate"},
+                columns={
+                    "timestamp": "funding_time",
+                    "raw_symbol": "instrument_name",
+                    "rate": "funding_rate",
+                },
                 time_unit="ms",
                 rate_unit="fraction",
                 interval=BY_ROWS,
@@ -244,7 +264,9 @@ DESCRIPTIONS: tuple[Description, ...] = (
         header=("date", *_PRICES, "adj close", "volume"),
         paths=(r"/(?P<raw_symbol>[A-Z0-9]+-(?:USD|EUR|GBP))\.csv",),
         needs_path=True,
-        reads=(_candles({"timestamp": "Date", "volume": "", "quote_volume": "Volume"}, "date", interval="1d"),),
+        reads=(
+            _candles({"timestamp": "Date", "volume": "", "quote_volume": "Volume"}, "date", interval="1d"),
+        ),
         asks=_EXCHANGE,
     ),
     Description(
@@ -261,8 +283,11 @@ DESCRIPTIONS: tuple[Description, ...] = (
             row=row,
             paths=(rf"{_FREQTRADE}(?P<interval>\d+[smhdw]){ending}",),
             needs_path=True,
-            reads=(layout(table="candles", header=f"timestamp,{_OHLC},volume", time_unit="ms") if layout is Json
-                   else layout(table="candles", columns={"timestamp": "date"}),),
+            reads=(
+                layout(table="candles", header=f"timestamp,{_OHLC},volume", time_unit="ms")
+                if layout is Json
+                else layout(table="candles", columns={"timestamp": "date"}),
+            ),
             market=market,
             asks=_EXCHANGE,
         )
@@ -276,11 +301,22 @@ DESCRIPTIONS: tuple[Description, ...] = (
             row=row,
             paths=(rf"{_FREQTRADE}\d+[smhdw]-funding_rate\.",),
             needs_path=True,
-            reads=(Json(table="funding", header="timestamp,rate,-,-,-,-", time_unit="ms", rate_unit="fraction",
-                         interval=BY_ROWS)
-                   if layout is Json
-                   else layout(table="funding", columns={"timestamp": "date", "rate": "open"}, rate_unit="fraction",
-                               interval=BY_ROWS),),
+            reads=(
+                Json(
+                    table="funding",
+                    header="timestamp,rate,-,-,-,-",
+                    time_unit="ms",
+                    rate_unit="fraction",
+                    interval=BY_ROWS,
+                )
+                if layout is Json
+                else layout(
+                    table="funding",
+                    columns={"timestamp": "date", "rate": "open"},
+                    rate_unit="fraction",
+                    interval=BY_ROWS,
+                ),
+            ),
             market=_PERPETUAL,
             asks=_EXCHANGE,
         )
@@ -334,7 +370,10 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of HistData",
         row=r"^\d{8} \d{6};([\d.]+;){4}\d+$",
-        paths=(r"/DAT_(?:ASCII|NT)_(?P<raw_symbol>[A-Z]+)_(?P<interval>M1)_", r"/(?P<raw_symbol>[A-Z]{6})[^/]*$"),
+        paths=(
+            r"/DAT_(?:ASCII|NT)_(?P<raw_symbol>[A-Z]+)_(?P<interval>M1)_",
+            r"/(?P<raw_symbol>[A-Z]{6})[^/]*$",
+        ),
         # New York's time without summer time; the volume is always 0.
         reads=(_candles({}, "iso", header=f"timestamp,{_OHLC},-", time_zone="UTC-5", interval="1m"),),
         asks=_EXCHANGE | {"raw_symbol": "the market"},
@@ -356,7 +395,11 @@ DESCRIPTIONS: tuple[Description, ...] = (
         Description(
             title="candles of Dukascopy",
             header=(clock, *_PRICES, "volume"),
-            paths=(r"/(?P<raw_symbol>[A-Z]{3}/?[A-Z]{3})_", r"_(?P<interval>\d+_[A-Za-z]+)_(?:BID|ASK)", r"_(?P<interval>\d+ [A-Z][a-z]+)_(?:Bid|Ask)"),
+            paths=(
+                r"/(?P<raw_symbol>[A-Z]{3}/?[A-Z]{3})_",
+                r"_(?P<interval>\d+_[A-Za-z]+)_(?:BID|ASK)",
+                r"_(?P<interval>\d+ [A-Z][a-z]+)_(?:Bid|Ask)",
+            ),
             # Nobody documents what the volume counts.
             reads=(_candles({"timestamp": "#1", "volume": ""}, *unit, time_zone=zone),),
             asks=_EXCHANGE | {"raw_symbol": "the market"},
@@ -392,19 +435,42 @@ DESCRIPTIONS: tuple[Description, ...] = (
             header=header,
             row=row,
             paths=(r"/(?P<exchange>[a-z]{4})-[a-z0-9]+-\d{8}",),
-            in_row=r"^[^,]*,[^,]*,\d+,(?P<exchange>1)," if what == "trades" else r"^[^,]*,\d+,(?P<exchange>1),",
+            in_row=r"^[^,]*,[^,]*,\d+,(?P<exchange>1),"
+            if what == "trades"
+            else r"^[^,]*,\d+,(?P<exchange>1),",
             reads=(
-                reads({"timestamp": "ts_event"} | columns | symbol, unit, words=words, where=where,
-                      divisors={name: divisor for name, divisor in divisors.items() if (name == "price") == (what == "trades")}),
+                reads(
+                    {"timestamp": "ts_event"} | columns | symbol,
+                    unit,
+                    words=words,
+                    where=where,
+                    divisors={
+                        name: divisor
+                        for name, divisor in divisors.items()
+                        if (name == "price") == (what == "trades")
+                    },
+                ),
             ),
             asks=_EXCHANGE | ({} if symbol else {"raw_symbol": "the market"}),
         )
         for unit, row, divisors in _DATABENTO_FORMS
         for what, own, reads, columns, words, where in (
-            ("trades", ("action", "side", "price", "size"), _trades, {"amount": "size", "id": ""},
-             {"side": {"A": "sell", "B": "buy", "N": "none"}}, {"action": "^T$"}),
-            ("candles", _PRICES, _candles, {"interval": "rtype"},
-             {"interval": {"32": "1s", "33": "1m", "34": "1h", "35": "1d"}}, {}),
+            (
+                "trades",
+                ("action", "side", "price", "size"),
+                _trades,
+                {"amount": "size", "id": ""},
+                {"side": {"A": "sell", "B": "buy", "N": "none"}},
+                {"action": "^T$"},
+            ),
+            (
+                "candles",
+                _PRICES,
+                _candles,
+                {"interval": "rtype"},
+                {"interval": {"32": "1s", "33": "1m", "34": "1h", "35": "1d"}},
+                {},
+            ),
         )
         for symbol in ({"raw_symbol": "symbol"}, {})
         for header in ((*_DATABENTO, *own, *symbol.values()),)
@@ -432,8 +498,12 @@ DESCRIPTIONS: tuple[Description, ...] = (
         reads=(
             _trades(
                 {
-                    "timestamp": "participant_timestamp", "raw_symbol": "ticker", "amount": "size",
-                    "id": "", "side": "", "exchange": "",
+                    "timestamp": "participant_timestamp",
+                    "raw_symbol": "ticker",
+                    "amount": "size",
+                    "id": "",
+                    "side": "",
+                    "exchange": "",
                 },
                 "ns",
                 counted=COIN,
@@ -447,7 +517,13 @@ DESCRIPTIONS: tuple[Description, ...] = (
         row=r'"coin": ?"[A-Za-z0-9]+".*"(?:px|sz)":',
         reads=(
             Json(
-                columns={"timestamp": "time", "raw_symbol": "coin", "price": "px", "amount": "sz", "id": "tid"},
+                columns={
+                    "timestamp": "time",
+                    "raw_symbol": "coin",
+                    "price": "px",
+                    "amount": "sz",
+                    "id": "tid",
+                },
                 words={"side": {"A": "sell", "B": "buy"}},
                 counted=COIN,
             ),
@@ -478,18 +554,29 @@ DESCRIPTIONS: tuple[Description, ...] = (
         )
         for header, row, columns, unit, asks in (
             (
-                ("ticker", "per", "date", "time", *_PRICES, "vol"), r"^[^,]+,D,",
-                {"timestamp": "<DATE>", "raw_symbol": "<TICKER>", "interval": "'1d'", "volume": "<VOL>"}, "date",
+                ("ticker", "per", "date", "time", *_PRICES, "vol"),
+                r"^[^,]+,D,",
+                {"timestamp": "<DATE>", "raw_symbol": "<TICKER>", "interval": "'1d'", "volume": "<VOL>"},
+                "date",
                 _EXCHANGE | _OF_SHARES,
             ),
             (
-                ("ticker", "per", "date", "time", *_PRICES, "vol"), r"^[^,]+,\d+,",
-                {"timestamp": "<DATE>+<TIME>", "raw_symbol": "<TICKER>", "interval": "<PER>", "volume": "<VOL>"}, "iso",
+                ("ticker", "per", "date", "time", *_PRICES, "vol"),
+                r"^[^,]+,\d+,",
+                {
+                    "timestamp": "<DATE>+<TIME>",
+                    "raw_symbol": "<TICKER>",
+                    "interval": "<PER>",
+                    "volume": "<VOL>",
+                },
+                "iso",
                 _EXCHANGE | _OF_SHARES | {"time_zone": "the zone of the times"},
             ),
             (
-                ("date", "time", *_PRICES, "volume", "openint"), "",
-                {"timestamp": "Date+Time"}, "iso",
+                ("date", "time", *_PRICES, "volume", "openint"),
+                "",
+                {"timestamp": "Date+Time"},
+                "iso",
                 _EXCHANGE | _OF_SHARES | {"time_zone": "the zone of the times", "raw_symbol": "the ticker"},
             ),
         )
@@ -504,7 +591,15 @@ DESCRIPTIONS: tuple[Description, ...] = (
     ),
     Description(
         title="option chains of CBOE",
-        header=("underlying_symbol", "quote_date", "root", "expiration", "strike", "option_type", "implied_volatility_1545"),
+        header=(
+            "underlying_symbol",
+            "quote_date",
+            "root",
+            "expiration",
+            "strike",
+            "option_type",
+            "implied_volatility_1545",
+        ),
         reads=(
             Csv(
                 table="option_quotes",
@@ -592,7 +687,9 @@ DESCRIPTIONS: tuple[Description, ...] = (
             title="candles of Kaiko",
             header=header,
             row=row,
-            paths=(r"/(?P<exchange>[A-Za-z]+)_(?P<raw_symbol>[A-Za-z0-9]+(?:_perp)?)_c?ohlcv(?:vwap)?_(?P<interval>\d+[smhd])_",),
+            paths=(
+                r"/(?P<exchange>[A-Za-z]+)_(?P<raw_symbol>[A-Za-z0-9]+(?:_perp)?)_c?ohlcv(?:vwap)?_(?P<interval>\d+[smhd])_",
+            ),
             needs_path=True,
             reads=(_candles({}, "ms", header=columns),),
             asks=_EXCHANGE,
@@ -631,7 +728,11 @@ DESCRIPTIONS: tuple[Description, ...] = (
         title="trades of KuCoin",
         header=("trade_id", "trade_time", "price", "size", "side"),
         paths=(r"/(?P<raw_symbol>[A-Z0-9]+)-trades-",),
-        reads=(_trades({"timestamp": "trade_time", "id": "trade_id", "amount": "size"}, "ms", documented_by="KUCOIN"),),
+        reads=(
+            _trades(
+                {"timestamp": "trade_time", "id": "trade_id", "amount": "size"}, "ms", documented_by="KUCOIN"
+            ),
+        ),
         market={"exchange": "KUCOIN"} | _SPOT,
         asks={"raw_symbol": "the market"},
     ),
@@ -645,7 +746,9 @@ DESCRIPTIONS: tuple[Description, ...] = (
             market={"exchange": exchange, "category": category},
         )
         for part, exchange, category in (
-            ("SPBL", "BITGET", "SPOT"), ("UMCBL", "BITGET_FUTURES", "PERPETUAL"), ("DMCBL", "BITGET_FUTURES", "PERPETUAL"),
+            ("SPBL", "BITGET", "SPOT"),
+            ("UMCBL", "BITGET_FUTURES", "PERPETUAL"),
+            ("DMCBL", "BITGET_FUTURES", "PERPETUAL"),
         )
     ),
     Description(
@@ -670,13 +773,20 @@ DESCRIPTIONS: tuple[Description, ...] = (
         Description(
             title="candles of Gate.io",
             row=r"^\d{10},([\d.]+,){4}[\d.]+$",
-            paths=(rf"{part}\w*/candlesticks_(?P<interval>\w+)/\d+/(?P<raw_symbol>[A-Z0-9]+_[A-Z0-9]+)-\d{{6}}",),
+            paths=(
+                rf"{part}\w*/candlesticks_(?P<interval>\w+)/\d+/(?P<raw_symbol>[A-Z0-9]+_[A-Z0-9]+)-\d{{6}}",
+            ),
             needs_path=True,
-            reads=(_candles({}, "s", header="timestamp,volume,close,high,low,open", documented_by=market["exchange"]),),
+            reads=(
+                _candles(
+                    {}, "s", header="timestamp,volume,close,high,low,open", documented_by=market["exchange"]
+                ),
+            ),
             market=market,
         )
         for part, market in (
-            ("spot", {"exchange": "GATE_IO"} | _SPOT), ("futures", {"exchange": "GATE_IO_FUTURES"} | _PERPETUAL),
+            ("spot", {"exchange": "GATE_IO"} | _SPOT),
+            ("futures", {"exchange": "GATE_IO_FUTURES"} | _PERPETUAL),
         )
     ),
     *(
@@ -688,7 +798,18 @@ DESCRIPTIONS: tuple[Description, ...] = (
             asks=_EXCHANGE | {"raw_symbol": "the market"},
         )
         for layout in (Csv, Parquet, Feather)
-        for clock in ("timestamp", "time", "date", "datetime", "open_time", "open time", "unix", "ts", "unnamed: 0", "")
+        for clock in (
+            "timestamp",
+            "time",
+            "date",
+            "datetime",
+            "open_time",
+            "open time",
+            "unix",
+            "ts",
+            "unnamed: 0",
+            "",
+        )
     ),
 )
 """The kinds by what their files look like. Of several that fit a file, the one with the most columns counts."""

@@ -13,13 +13,12 @@ from tidytape.lake.ingest._binance_vision import BinanceVision
 from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
-from tidytape.lake.ingest._described import Auto, described, looks_like
 from tidytape.lake.ingest._deribit_chain import DeribitChain
+from tidytape.lake.ingest._described import Auto, described, looks_like
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Layout, nothing_to_choose
 from tidytape.lake.ingest._lean import Lean
 from tidytape.lake.ingest._lines import first_text, inner_name
-from tidytape.lake.ingest._mapped import Mapped
 from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._own_files import Csv, Feather, Json, Jsonl, Parquet
 from tidytape.lake.ingest._tardis import Tardis, TardisNode
@@ -80,9 +79,7 @@ def recognised_by(names: Sequence[str], head: str, path: Path) -> Layout:
     if candidates:
         could_be = ", ".join(layout.name for layout in candidates)
         expected = f"one of the layouts it could be: {could_be}"
-        raise QueryError(
-            "layout", got=None, expected=expected, hint="the command, or ``layout``, names it"
-        )
+        raise QueryError("layout", got=None, expected=expected, hint="the command, or ``layout``, names it")
     what, command = looks_like(path, head)
     raise QueryError(
         "layout",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 
 import polars as pl
@@ -13,7 +12,14 @@ import pyarrow as pa
 from tidytape.errors import QueryError
 from tidytape.lake._amount_units import CountedUnit, documented, of_mapped
 from tidytape.lake._dedupe import with_ids
-from tidytape.lake._tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, RECORDED_CANDLES, TRADES
+from tidytape.lake._tables import (
+    FUNDING,
+    LIQUIDATIONS,
+    OPEN_INTEREST,
+    OPTION_QUOTES,
+    RECORDED_CANDLES,
+    TRADES,
+)
 from tidytape.lake.ingest._column_map import ColumnMap
 from tidytape.lake.ingest._columns import (
     BELOW_ZERO,
@@ -58,7 +64,8 @@ class MappedRows:
         self.parsed = parsed
         # A column without a name, or with that of another, is called by its place.
         self.header = [
-            name if name and list(header).count(name) == 1 else f"#{place}" for place, name in enumerate(header, 1)
+            name if name and list(header).count(name) == 1 else f"#{place}"
+            for place, name in enumerate(header, 1)
         ]
         self.constants = {
             name: value
@@ -71,7 +78,9 @@ class MappedRows:
             if value is not None and name in self.table.names
         }
         stated_length = job.market.funding_nanoseconds if self.table is FUNDING else None
-        self._length_by_rows = _LENGTHS.get(self.table.name) if layout.interval == BY_ROWS and not stated_length else None
+        self._length_by_rows = (
+            _LENGTHS.get(self.table.name) if layout.interval == BY_ROWS and not stated_length else None
+        )
         if self._length_by_rows is not None:
             self.constants[self._length_by_rows] = BY_ROWS
         self.mapped = ColumnMap(layout, job, self.header, self.constants).columns()
@@ -91,11 +100,13 @@ class MappedRows:
         self._memory = memory
         self.before = 0
         self._words = {
-            column: {text.lower(): None if meaning == _UNKNOWN else meaning for text, meaning in words.items()}
+            column: {
+                text.lower(): None if meaning == _UNKNOWN else meaning for text, meaning in words.items()
+            }
             for column, words in (layout.words or {}).items()
         }
         self._doubtful = dict.fromkeys(_DOUBTFUL, (0, 0))
-        parsed.amount_unit = partial(_amount_unit, layout, self._exchanges, job.market.category)
+        parsed.amount_unit = self._amount_unit
         parsed.is_described = (layout.counted or layout.documented_by) is not None
         parsed.time_unit = layout.time_of("timestamp")
 
@@ -147,7 +158,9 @@ class MappedRows:
             if name in columns:
                 others = rows.filter(~pl.col(columns[name]).fill_null("").str.contains(pattern))
                 self.parsed.ignore(f"row of another {name}", others.height)
-                rows = rows.join(others, on="line", how="anti", maintain_order="left") if others.height else rows
+                rows = (
+                    rows.join(others, on="line", how="anti", maintain_order="left") if others.height else rows
+                )
         texts = rows.select("line", *(self._joined(column, columns) for column in self.mapped))
         if self.table is RECORDED_CANDLES:
             texts = self._with_values(texts)
@@ -156,7 +169,12 @@ class MappedRows:
             self.constants[self._length_by_rows] = _step(events, self._length_by_rows, self.job)
         constants = {name: pl.lit(value) for name, value in self.constants.items() if name not in self.mapped}
         events = events.with_columns(
-            *(pl.col(name) / divisor for name, divisor in self.layout.divisors.items() if name in self.mapped), **constants
+            *(
+                pl.col(name) / divisor
+                for name, divisor in self.layout.divisors.items()
+                if name in self.mapped
+            ),
+            **constants,
         )
         if self.table is OPTION_QUOTES and "raw_symbol" not in events.columns:
             events = events.with_columns(_OPTION_NAME)
@@ -172,7 +190,10 @@ class MappedRows:
 
     def _joined(self, column: str, columns: Mapping[str, str]) -> pl.Expr:
         """Return the text of one of our columns; ``columns`` are the names of the file's columns in the frame."""
-        parts = [pl.col(columns[part]) if part in columns else pl.lit(part.strip("'")) for part in self.mapped[column]]
+        parts = [
+            pl.col(columns[part]) if part in columns else pl.lit(part.strip("'"))
+            for part in self.mapped[column]
+        ]
         is_time_column = is_time(column_of(self.table, column))
         text = parts[0] if len(parts) == 1 else pl.concat_str(parts, separator=" " if is_time_column else "-")
         if column in self.layout.rewrites:
@@ -245,6 +266,17 @@ class MappedRows:
         if self.table is OPEN_INTEREST and "price" in table_rows.columns:
             frame = frame.with_columns(table_rows["price"])
         self.parsed.batch(self.table).add(frame)
+
+    def _amount_unit(self, table: str, exchange: str, raw_symbol: str) -> CountedUnit | None:
+        """Return the unit of amounts: the kind's, else by the file's name of the exchange, else by the caller's name."""
+        if self.layout.counted is not None:
+            return self.layout.counted
+        if self.layout.documented_by is not None:
+            return documented(self.layout.documented_by, raw_symbol, table, otherwise=None)
+        unit = of_mapped(table, exchange, raw_symbol, self.job.market.category)
+        for name in self._exchanges:  # there is at most one
+            unit = documented(name, raw_symbol, table, otherwise=unit)
+        return unit
 
     def finish(self) -> None:
         """Set, after the last row, what orders the events of one timestamp; QueryError if a unit is doubtful."""
@@ -338,8 +370,9 @@ def _step(rows: pl.DataFrame, parameter: str, job: Job) -> int:
         steps = steps.with_columns(pl.col("timestamp").add(MINUTE // 2) // MINUTE * MINUTE)
     lengths = steps.to_series().drop_nulls()
     least = lengths.min()
-    share = (lengths == least).mean() or 0.0
-    is_shown = share == 1 if parameter == "funding_interval" else share > 0.5 and least in LENGTHS.values()
+    count = (lengths == least).sum()
+    is_of_all, is_of_most = count == len(lengths), 2 * count > len(lengths)
+    is_shown = is_of_all if parameter == "funding_interval" else is_of_most and least in LENGTHS.values()
     if len(lengths) < _FEWEST_STEPS or not is_shown or not isinstance(least, int) or least <= 0:
         raise QueryError(
             parameter,
@@ -353,20 +386,6 @@ def _start_of(end: pl.Expr, interval: pl.Expr) -> pl.Expr:
     """Return the start of a candle from its end, which may be up to a second early. [ns]"""
     missing = -end % interval
     return end + pl.when(missing <= SECOND).then(missing).otherwise(0) - interval
-
-
-def _amount_unit(
-    layout: Mapped, exchanges: Collection[str], category: str | None, table: str, exchange: str, raw_symbol: str
-) -> CountedUnit | None:
-    """Return the unit of amounts: the kind's, else by the file's name of the exchange, else by the caller's name."""
-    if layout.counted is not None:
-        return layout.counted
-    if layout.documented_by is not None:
-        return documented(layout.documented_by, raw_symbol, table, otherwise=None)
-    unit = of_mapped(table, exchange, raw_symbol, category)
-    for name in exchanges:  # there is at most one
-        unit = documented(name, raw_symbol, table, otherwise=unit)
-    return unit
 
 
 def put_texts(

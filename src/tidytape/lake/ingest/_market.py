@@ -94,7 +94,9 @@ class Market:
         "Symbol as coin-quote, e.g. BTC-USD; by default read from the raw symbol."
     )
     coin: str | None = option("Base asset; by default read from the raw symbol.")
-    quote: str | None = option("Currency of the prices, if every symbol is a coin or a ticker, e.g. USD for shares.")
+    quote: str | None = option(
+        "Currency of the prices, if every symbol is a coin or a ticker, e.g. USD for shares."
+    )
     category: str | None = option("SPOT (if left out), PERPETUAL, FUTURE, OPTION or COMBO.")
     tick_size: Number | None = option("Smallest price step; by default the smallest in the files.")
     block_size: Number | None = option("Height of a profile level; by default chosen from the price.")
@@ -121,7 +123,9 @@ class Market:
             if value is not None:
                 self._set(name, values.text(value, parameter=name))
         if self.normalized_symbol and self.quote:
-            raise QueryError("quote", got=self.quote, expected="nothing beside ``normalized_symbol``, which names it")
+            raise QueryError(
+                "quote", got=self.quote, expected="nothing beside ``normalized_symbol``, which names it"
+            )
         if self.normalized_symbol and not all(map(str.strip, self.normalized_symbol.split("-"))):
             raise QueryError("normalized_symbol", got=self.normalized_symbol, expected="e.g. BTC-USDT")
         for name in ("tick_size", "block_size"):

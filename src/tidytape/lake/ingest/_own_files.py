@@ -115,10 +115,15 @@ class Csv(Mapped):
             stated = [name.strip() for name in self.header.split(",")]
             if len(stated) != len(names):
                 raise QueryError(
-                    "header", got=self.header, expected=f"{counted(len(names), 'name')}, as {job.path.name} has columns"
+                    "header",
+                    got=self.header,
+                    expected=f"{counted(len(names), 'name')}, as {job.path.name} has columns",
                 )
             return Header(
-                ["" if name == "-" else name for name in stated], is_line=False, delimiter=delimiter, is_ragged=True
+                ["" if name == "-" else name for name in stated],
+                is_line=False,
+                delimiter=delimiter,
+                is_ragged=True,
             )
         if is_row(names):
             columns = ",".join(["timestamp", *_LETTERS[1 : len(names)]])
@@ -142,7 +147,9 @@ def is_row(names: list[str]) -> bool:
 
     A frame without names of columns is written with the numbers 0, 1, 2, …, which are names.
     """
-    is_numbered = [name for name in names if name] == list(map(str, range(len([name for name in names if name]))))
+    is_numbered = [name for name in names if name] == list(
+        map(str, range(len([name for name in names if name])))
+    )
     return not is_numbered and any(_NUMBER.fullmatch(name) for name in names)
 
 
@@ -266,7 +273,9 @@ class Parquet(Mapped):
         return parsed
 
     @contextmanager
-    def _opened(self, job: Job) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]], int]]:
+    def _opened(
+        self, job: Job
+    ) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]], int]]:
         """Yield the schema of a file, a function that returns the batches of some columns, and the number of rows."""
         with pq.ParquetFile(job.path) as file:
             yield (
@@ -294,7 +303,9 @@ class Feather(Parquet):
     name = "feather"
 
     @contextmanager
-    def _opened(self, job: Job) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]], int]]:
+    def _opened(
+        self, job: Job
+    ) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]], int]]:
         table = feather.read_table(job.path)
         yield table.schema, lambda columns: table.select(columns).to_batches(_ROWS), table.num_rows
 
@@ -356,7 +367,9 @@ class Json(Csv):
                 found = found.get(part) if isinstance(found, dict) else None
             if not isinstance(found, list):
                 raise QueryError(
-                    "at", got=self.at, expected=f"an array of {job.path.name}: {_or(_arrays(answer)) or 'it has none'}"
+                    "at",
+                    got=self.at,
+                    expected=f"an array of {job.path.name}: {_or(_arrays(answer)) or 'it has none'}",
                 )
             return found
         wanted = {*known_columns(self.of), *(self.columns or {}).values()}
@@ -390,7 +403,9 @@ class Json(Csv):
 def _arrays(answer: Any, path: str = "") -> dict[str, list[Any]]:
     """Return the arrays of objects or of arrays inside an object, by their places."""
     if isinstance(answer, list):
-        return {path: answer} if path and answer and all(isinstance(row, dict | list) for row in answer) else {}
+        return (
+            {path: answer} if path and answer and all(isinstance(row, dict | list) for row in answer) else {}
+        )
     arrays: dict[str, list[Any]] = {}
     if isinstance(answer, dict):
         for name, value in answer.items():

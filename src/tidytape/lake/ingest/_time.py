@@ -52,7 +52,8 @@ _NUMBER = r"^(\d{1,19})(?:\.(\d{1,18}))?$"
 _OFFSET = r"\s?(?:(?:Z|z|UTC|GMT)|([+-])([01]\d|2[0-3]):?([0-5]\d)?)?$"
 _WRITTEN = r"^(\d{4}-\d{2}-\d{2})[T ](\d{2}:[0-5]\d:[0-5]\d)(?:[.,](\d{1,9})\d*)?" + _OFFSET
 _OTHERWISE_WRITTEN = (
-    r"^(\d{4})[-./]?(\d{2})[-./]?(\d{2})[T D](?:(\d{1,2}):|(\d{2}))([0-5]\d)(?::?([0-5]\d)(?:[.,](\d{1,9})\d*)?)?" + _OFFSET
+    r"^(\d{4})[-./]?(\d{2})[-./]?(\d{2})[T D](?:(\d{1,2}):|(\d{2}))([0-5]\d)(?::?([0-5]\d)(?:[.,](\d{1,9})\d*)?)?"
+    + _OFFSET
 )
 """Every other way of writing a time whose year comes first: 2024.08.08 12:00, 20240808 120000."""
 
@@ -190,7 +191,7 @@ def _is_zone(name: str) -> bool:
     return name in zoneinfo.available_timezones()
 
 
-def nanoseconds(text: pl.Expr, unit: str, zone: Zone = Zone()) -> pl.Expr:  # noqa: B008  # frozen
+def nanoseconds(text: pl.Expr, unit: str, zone: Zone = Zone()) -> pl.Expr:  # frozen
     """Return times that are text as epoch nanoseconds.
 
     Parameters
@@ -278,7 +279,15 @@ def _rewritten(text: pl.Expr) -> pl.Expr:
     hour = pl.coalesce(hour, compact_hour).str.zfill(2)
     offset = (sign + hours + minutes.fill_null("00")).fill_null("")
     return pl.format(
-        "{}-{}-{} {}:{}:{}.{}{}", year, month, day, hour, minute, second.fill_null("00"), fraction.fill_null("0"), offset
+        "{}-{}-{} {}:{}:{}.{}{}",
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        second.fill_null("00"),
+        fraction.fill_null("0"),
+        offset,
     )
 
 

@@ -34,8 +34,8 @@ from tidytape.lake._lake import Lake
 from tidytape.lake._reader import log_notes
 from tidytape.lake._tables import MARKETS, TABLES
 from tidytape.lake.hygiene._info import beat
-from tidytape.lake.ingest._layout import Job, Layout, Parsed
 from tidytape.lake.ingest._described import Auto
+from tidytape.lake.ingest._layout import Job, Layout, Parsed
 from tidytape.lake.ingest._layouts import recognised_by
 from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest._market import Market, require_market
