@@ -136,7 +136,7 @@ def _as_options(options: Mapping[str, Any], code: str) -> str:
         return " ".join(
             _option_with(options[argument.arg], ast.literal_eval(argument.value))
             for argument in arguments
-            if argument.arg in options
+            if argument.arg is not None and argument.arg in options
         )
     return ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -62,11 +62,7 @@ class Auto(Layout):
         """Return the layout of a file with the caller's facts; QueryError if it does not use one."""
         if isinstance(layout, Described):
             return replace(layout, stated=self.stated)
-        options = (
-            {attribute.name for attribute in fields(layout)}
-            if self.stated and hasattr(layout, "__dataclass_fields__")
-            else set()
-        )
+        options = {attribute.name for attribute in fields(layout)} if is_dataclass(layout) else set()
         for name, fact in self.stated.items():
             if name not in options:
                 raise nothing_to_choose(name, fact, layout.files)

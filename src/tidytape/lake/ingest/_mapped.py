@@ -21,9 +21,9 @@ columns have special rules:
 ``price``                 of open interest: the mark price, for amounts in contracts
 ========================= =========================================================================================
 
-A map may also join columns (``Date+Time``), name a column by its place (``#3`` is the third), and say that a file has no
-such column (an empty name): ``id`` for ids that are not unique in all files, ``side`` for trades whose sides nobody
-knows, ``volume`` for a column that is no volume. Options without a name column get one of coin, expiry, strike and type.
+A map may also join columns (``Date+Time``), name a column by its place (``#3`` is the third), and say that a file has
+no such column (an empty name): ``id`` for ids that are not unique in all files, ``side`` for trades whose sides nobody
+knows, ``volume`` for a column that is no volume. Options without a name get one of coin, expiry, strike and type.
 
 All times of a column are written in the same way: in the ``time_unit`` of the caller, or as the first time shows.
 

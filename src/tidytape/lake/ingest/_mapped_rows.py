@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -268,7 +268,7 @@ class MappedRows:
         self.parsed.batch(self.table).add(frame)
 
     def _amount_unit(self, table: str, exchange: str, raw_symbol: str) -> CountedUnit | None:
-        """Return the unit of amounts: the kind's, else by the file's name of the exchange, else by the caller's name."""
+        """Return the unit of amounts: the kind's, else the file's exchange shows it, else the caller's."""
         if self.layout.counted is not None:
             return self.layout.counted
         if self.layout.documented_by is not None:

@@ -360,7 +360,7 @@ class Json(Csv):
         return parsed
 
     def _rows(self, answer: Any, job: Job, number: int) -> list[Any]:
-        """Return the rows of one JSON value: those at the stated place, those of its only array, or the value itself."""
+        """Return the rows of one JSON value: those at the stated place or of its only array, or the value itself."""
         if self.at is not None:
             found = answer
             for part in self.at.split("."):

@@ -395,8 +395,9 @@ def _example(bad: BadLines) -> tuple[int, str]:
 def meaning_of_word(reason: str, layout: Layout | None) -> str:
     """Return how a caller says what the word in a reason means; empty if files of the layout have no map."""
     match = _WRONG_WORD.fullmatch(reason)
+    columns = getattr(layout, "columns", None)
     if match is None or not hasattr(layout, "columns"):
         return ""
     name, word = match.groups()
-    column = next((ours for ours, theirs in (layout.columns or {}).items() if theirs == name), name)
+    column = next((ours for ours, theirs in (columns or {}).items() if theirs == name), name)
     return f"``words={ {column: {word: 'MEANING'}} }`` says which of them it means"
