@@ -62,11 +62,12 @@ class Auto(Layout):
         """Return the layout of a file with the caller's facts; QueryError if it does not use one."""
         if isinstance(layout, Described):
             return replace(layout, stated=self.stated)
-        options = {attribute.name for attribute in fields(layout)} if is_dataclass(layout) else set()
+        kind: Any = layout
+        options = {attribute.name for attribute in fields(kind)} if is_dataclass(kind) else set[str]()
         for name, fact in self.stated.items():
             if name not in options:
                 raise nothing_to_choose(name, fact, layout.files)
-        return replace(layout, **self.stated) if self.stated else layout  # type: ignore[type-var]
+        return replace(kind, **self.stated) if self.stated else layout
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Raise: a file is read by the layout that is recognised."""
