@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ KNOWN_MISSING = frozenset(
         "okx_candles_of_a_swap",
         "okx_funding",
         "kraken_trades",
+        "kraken_trades_in_their_folder",
         "kraken_candles",
         "yahoo_shares",
         "yahoo_crypto",
@@ -224,6 +226,9 @@ def written(folder: Path, sample: Sample) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(sample.content, pl.DataFrame):
         sample.content.write_ipc(path, compression="lz4")
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(f"{path.stem}.csv", sample.content)
     else:
         content = sample.content.encode()
         path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
