@@ -40,7 +40,7 @@ class Sample:
     Attributes
     ----------
     name : str
-        Path of the file below some folder; ``.gz`` is written gzipped, ``.feather`` from a frame.
+        Path of the file below some folder; ``.gz`` is written gzipped, ``.zip`` as an archive of one CSV.
     content : str or polars.DataFrame
         What is in it.
     needed, said : mapping of str to str
@@ -292,7 +292,7 @@ OKX = {
         category="PERPETUAL",
     ),
     "okx_trades_of_spot": Sample(
-        name="BTC-USDT-trades-2024-08-08.csv",
+        name="BTC-USDT-trades-2024-08-08.zip",
         content=lines(
             "instrument_name,trade_id,side,price,size,created_time,source",
             "BTC-USDT,1,buy,60000.1,0.5,1723118400000,0",
@@ -359,6 +359,14 @@ KRAKEN = {
         raw_symbol="XBTUSD",
         normalized_symbol="BTC-USD",
         category="SPOT",
+    ),
+    "kraken_trades_in_their_folder": Sample(
+        name="Kraken_Trading_History/ETHEUR.csv",
+        content=lines("1723118400,2500.50,1.5"),
+        rows=((NOON, None, 2500.5, 1.5),),
+        exchange="KRAKEN",
+        raw_symbol="ETHEUR",
+        normalized_symbol="ETH-EUR",
     ),
     "kraken_candles": candles(
         name="XBTUSD_60.csv",
@@ -464,7 +472,7 @@ FREQTRADE = {
     "freqtrade_mark": candles(
         name=f"{_FREQTRADE}/futures/BTC_USDT_USDT-1h-mark.feather",
         content=_freqtrade((NOON, 60000.5, 60001.0, 59999.0, 60001.0, 0.0)),
-        refused="mark",
+        refused=r"\bmark\b",
     ),
 }
 
