@@ -15,6 +15,7 @@ def ingest(
     *,
     layout: str | None = None,
     skip_bad: bool = False,
+    replace: bool = False,
     workers: int | None = None,
     progress: bool | None = None,
     **options: Any,
@@ -22,5 +23,12 @@ def ingest(
     """Ingest by the name of a layout, and options of it and of the market."""
     chosen, market = by_name(layout, options)
     return ingest_layout(
-        files, lake, chosen, market=market, skip_bad=skip_bad, workers=workers, progress=progress
+        files,
+        lake,
+        chosen,
+        market=market,
+        skip_bad=skip_bad,
+        replace=replace,
+        workers=workers,
+        progress=progress,
     )

@@ -60,6 +60,16 @@ def hours(path: Path) -> None:
     written(path, "timestamp,open,high,low,close,volume", rows)
 
 
+def days(path: Path) -> None:
+    """Write daily candles, of which the last one is not over; ``daily_2.csv`` was downloaded a day later."""
+    count = int(path.stem[-1]) + 2
+    rows = [
+        f"{SECOND + 86_400 * day},60000,60200,59900,60100,{12.5 if day < count - 1 else 1.5}"
+        for day in range(count)
+    ]
+    written(path, "timestamp,open,high,low,close,volume", rows)
+
+
 def binance_candles(path: Path) -> None:
     """Write candles of a minute as data.binance.vision has them, without a head."""
     starts = [(SECOND + 60 * minute) * 1_000 for minute in range(1_440)]
@@ -126,6 +136,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "BTCUSDT-1m-2024-08-08.zip": binance_candles,
     "BTCUSD_PERP-trades-2024-08-08.zip": inverse_trades,
     "bitmex_derivative_ticker_XBTUSD.csv.gz": tardis_ticker,
+    "daily_1.csv": days,
+    "daily_2.csv": days,
     "dated_trades.csv": dated_trades,
     "ftx_hours.csv": hours,
     "futures/BTCUSDT-trades-2024-08-08.csv": binance_trades,

@@ -24,7 +24,10 @@ TRADES = "timestamp,price,amount,side\n"
 CANDLES = "timestamp,open,high,low,close,volume\n"
 INTEREST = "timestamp,amount\n"
 TARDIS = "exchange,symbol,timestamp,local_timestamp,id,side,price,amount\n"
-TICKER = "exchange,symbol,timestamp,local_timestamp,funding_timestamp,funding_rate,predicted_funding_rate,open_interest,last_price,index_price,mark_price\n"  # fmt: skip
+TICKER = (
+    "exchange,symbol,timestamp,local_timestamp,funding_timestamp,funding_rate,predicted_funding_rate,"
+    "open_interest,last_price,index_price,mark_price\n"
+)
 DAYS = [f"2024-08-{day:02}T00:00:00Z" for day in range(1, 7)]
 
 FILES = {
@@ -66,7 +69,9 @@ class Case:
     before: tuple[str, dict[str, Any]] | None = None
 
     def __str__(self) -> str:
-        return f"{self.layout} {self.file} {' '.join(f'{name}={value}' for name, value in self.options.items())}"
+        return (
+            f"{self.layout} {self.file} {' '.join(f'{name}={value}' for name, value in self.options.items())}"
+        )
 
 
 X = {"exchange": "X"}
@@ -141,7 +146,9 @@ def options_of(layout: str) -> dict[str, str]:
 
 def written(options: dict[str, Any], flags: dict[str, str]) -> str:
     texts = {
-        name: ",".join(f"{ours}={theirs}" for ours, theirs in value.items()) if isinstance(value, dict) else value
+        name: ",".join(f"{ours}={theirs}" for ours, theirs in value.items())
+        if isinstance(value, dict)
+        else value
         for name, value in options.items()
     }
     return " ".join(f"{flags[name]} {shlex.quote(text)}" for name, text in texts.items())

@@ -55,7 +55,7 @@ def test_there_is_a_command_for_every_layout():
 @pytest.mark.slow
 def test_every_option_is_said_of_the_layout_the_market_or_the_run():
     always, following = (
-        {"files", "lake", "verbose", "as_json", "skip_bad", "workers"},
+        {"files", "lake", "verbose", "as_json", "skip_bad", "replace", "workers"},
         {"follow", "every", "most_bad", "keep"},
     )
     for name, layout in LAYOUTS.items():
@@ -208,7 +208,7 @@ def mixture(tmp_path):
     closed = path("LTCUSDT-trades-2023-11-14.csv", row.encode())
     closed.chmod(0)
     bad = [
-        (path("what.txt", b"hello\n"), "layout: left out|neither the header nor the name"),
+        (path("what.txt", b"hello\n"), "layout: left out|neither the first line nor the name"),
         (
             path("ADAUSDT-trades-2023-11-14.csv.gz", gzip.compress(row.encode() * 999)[:-9]),
             "the gzip stream breaks off",
@@ -299,7 +299,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     run("tardis", tmp_path / "x")
     following = {"follow": False, "every": 1.0, "most_bad": 100, "keep": 900.0}
     assert seen.pop("format_report") is summary
-    assert seen == {"layout": "tardis", "skip_bad": False, **following}
+    assert seen == {"layout": "tardis", "skip_bad": False, "replace": False, **following}
     seen.clear()
     run(
         "binance-vision",
@@ -316,7 +316,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     assert seen.pop("format_report") is summary
     assert seen == {
         "layout": "binance-vision", "exchange": "E", "contract": "inverse", "contract_size": "100", "workers": 2,
-        "skip_bad": False,
+        "skip_bad": False, "replace": False,
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from simulated.asked import SERIES
 from simulated.everything import everything
 from tables import each_row
 from tidytape.catalogue import DATA_TYPES, DataType, Selection, SortDirection
+from tidytape.client._answers import joined
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.client._streams import stream_query
 from tidytape.errors import IncompleteDataError, QueryError
@@ -239,6 +240,39 @@ def test_trades_are_those_of_the_candles(lake: Path) -> None:
         buys = client.trades(**SERIES["trades"][1], side="buy")
     assert trades["amount"].sum() == pytest.approx(candles["volume"].sum(), rel=1e-12)
     assert buys.equals(trades.filter(pl.col("side") == "BUY"))
+
+
+@pytest.mark.slow
+def test_trades_of_both_sides_are_in_the_order_of_time(lake: Path) -> None:
+    asked = SERIES["trades"][1]
+    with tidytape.Client.local(lake) as client:
+        trades, newest_first = client.trades(**asked), client.trades(**asked, sort_direction="desc")
+    markets = trades.partition_by("exchange", "raw_symbol", maintain_order=True)
+    assert sum(market["timestamp"].is_sorted() for market in markets) == len(markets)
+    assert trades["side"].n_unique() == 2
+    assert newest_first.equals(pl.concat(market.reverse() for market in markets))
+
+
+def test_trades_of_one_time_are_in_the_order_of_their_ids() -> None:
+    query = PointsQuery(type="TRADE", exchange="X", coin="C", start=0, end=60)
+    rows = pl.DataFrame(
+        {
+            "timestamp": [2, 1, 1, 1, 1], "id": ["1", "9", "10", "8", "100"],
+            "side": ["BUY", "BUY", "SELL", "SELL", "BUY"],
+        }
+    )  # fmt: skip
+    frame = schema_of("TRADE").conform(
+        rows.with_columns(
+            pl.col("timestamp").cast(pl.Datetime("ns", "UTC")), exchange=pl.lit("X"), raw_symbol=pl.lit("C")
+        )
+    )
+    for parts in ([frame], [frame[:2], frame[2:]], [frame.reverse()]):
+        ids = joined(parts, query)["id"].to_list()
+        assert ids == ["8", "9", "10", "100", "1"]
+        assert (
+            joined(parts, query.model_copy(update={"sort_direction": "SORT_DIRECTION_DESC"}))["id"].to_list()
+            == ids[::-1]
+        )
 
 
 @pytest.mark.slow

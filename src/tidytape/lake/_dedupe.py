@@ -327,16 +327,16 @@ def _contradiction(contradictions: pl.DataFrame, table: Table) -> str:
     row = contradictions.sort(table.key).row(0, named=True)  # sorted, because a join keeps no order
     market = [" ".join(row[name] for name in _MARKET if name in table.key)]
     names = [name for name in table.key if name not in _MARKET]
-    key = ", ".join(filter(None, [*market, *(f"{name} {_written(row[name], table, name)}" for name in names)]))
+    key = ", ".join(filter(None, [*market, *(f"{name} {written(row[name], table, name)}" for name in names)]))
     differences = ", ".join(
-        f"{name} {_written(row[name], table, name)} and {_written(row[f'{name}{_THERE}'], table, name)}"
+        f"{name} {written(row[name], table, name)} and {written(row[f'{name}{_THERE}'], table, name)}"
         for name in table.same
         if row[name] != row[f"{name}{_THERE}"]
     )
     return f"{key} has {differences}"
 
 
-def _written(value: Any, table: Table, name: str) -> str:
+def written(value: Any, table: Table, name: str) -> str:
     """Return a value for a reader: a time as a date in UTC, a length as a word such as 1m."""
     unit = table[name].unit
     if isinstance(value, int) and unit.startswith("ns since the epoch"):

@@ -220,7 +220,7 @@ def test_an_order_that_was_not_filled_is_counted(write, lake):
             ["update_id,best_bid_price,best_bid_qty,best_ask_price,best_ask_qty,transaction_time,event_time"],
             "bookTicker: the best bid and ask alone",
         ),
-        ("x", [SPOT.format(time=T)], "neither the header nor the name tells"),
+        ("x", ["1,2,3"], "neither the first line nor the name tells"),
         ("x", [""], "the file has no lines"),
         (
             "BTCUSDT-trades-2024-08-08.csv",

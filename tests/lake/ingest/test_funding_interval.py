@@ -10,8 +10,10 @@ import pytest
 from ingested import ingest
 from tidytape import Client
 from tidytape.errors import IngestError, QueryError
+from tidytape.lake._tables import FUNDING
 from tidytape.lake.ingest import LAYOUTS
 from tidytape.lake.ingest._write import UNSTATED
+from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 
 HOUR = 3600 * 10**9
@@ -80,14 +82,37 @@ def test_it_is_part_of_how_a_file_is_read(write, lake):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("first", "has"), [(None, "no"), ("4h", "4 h as")])
-def test_what_is_in_the_lake_cannot_get_another_silently(write, lake, first, has):
+def test_what_is_in_the_lake_cannot_get_another_silently(write, lake):
     path = write(HEAD, TICKER)
-    ingest(path, lake, layout="tardis", funding_interval=first)
+    ingest(path, lake, layout="tardis", funding_interval="4h")
     version = lake.version()
-    with pytest.raises(IngestError, match=f"1 funding report of it in the lake with {has} funding interval"):
+    with pytest.raises(
+        IngestError,
+        match=r"1 funding report of it in the lake with 4 h .* at 2023-11-14T22:13:20Z; replace=True",
+    ):
         ingest(path, lake, layout="tardis", funding_interval="8h")
     assert lake.version() == version
+    report = ingest(path, lake, layout="tardis", funding_interval="8h", replace=True)
+    assert report.files[0].count(FUNDING).replaced == 1
+    assert intervals(lake) == [8 * HOUR]
+
+
+@pytest.mark.slow
+def test_a_missing_interval_is_filled_in_and_then_served(write, lake):
+    """By the same file with the interval; minutes that a rollup made before follow."""
+    path = write(HEAD, TICKER, TICKER.replace(str(T), str(T + 300)))
+    ingest(path, lake, layout="tardis")
+    rollup(lake)
+    asked = {"exchange": "BINANCE_FUTURES", "raw_symbol": "BTCUSDT", "start": T - 3600, "end": T + 3600}
+    rates = []
+    for _ in range(2):
+        with Client.local(lake.path) as client:
+            rates.append(client.funding(interval="1h", **asked)["rate_close"].to_list())
+        report = ingest(path, lake, layout="tardis", funding_interval="8h")
+    assert rates == [[], [0.0001]]
+    assert report.files[0].already_ingested
+    assert intervals(lake) == [8 * HOUR] * 2
+    assert lake.scan("open_interest").collect().height == 2
 
 
 @pytest.mark.parametrize("layout", [None, *LAYOUTS])

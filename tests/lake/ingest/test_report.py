@@ -14,6 +14,7 @@ from tidytape.lake.ingest import (
     MarketReport,
     Note,
     TableCount,
+    Tardis,
     ingest,
     summary,
 )
@@ -161,3 +162,38 @@ def test_what_is_to_be_known_of_many_venues_is_told_once():
         "  13 amounts of 4 exchanges, taken for coins: V5 (5), V4 (4), V1 (2) and 1 more",
     ]
     assert str(files[0]).splitlines()[1] == "  1 amount of V1, taken for coins"
+
+
+HEAD = "exchange,symbol,timestamp,local_timestamp"
+
+
+def test_tables_whose_rows_are_of_no_registered_market_are_not_counted_by_market(lake, write):
+    trades = write("timestamp,price,amount,side", "1723075200,60000,0.5,buy", name="trades.csv")
+    quotes = write(
+        "raw_symbol,timestamp,strike,forward,option_type,expiry,implied_volatility",
+        *(f"BTC-{n},2024-08-08T00:00:00Z,{n},70000,CALL,2024-09-27T08:00:00Z,50" for n in range(1, 6)),
+        name="quotes.csv",
+    )
+    btc = Market(exchange="X", raw_symbol="BTC-USD")
+    ingest(trades, lake, Csv(), market=btc)
+    chain = Csv(table="option_quotes")
+    reports = [ingest(quotes, lake, chain, market=Market(exchange="X", coin="BTC")) for _ in range(2)]
+    for report in reports:
+        for text in (str(report), summary(report)):
+            assert "quotes in the lake" not in text
+            assert " 0 " not in text
+    assert "5 option quotes" in str(reports[0])
+
+
+def test_an_exchange_that_is_not_used_is_told(lake, write):
+    ticker = write(
+        f"{HEAD},id,side,price,amount",
+        "binance,BTCUSDT,1723075200000000,,7,buy,60000,0.5",
+        name="x_trades_y.csv",
+    )
+    said = "  1 file, whose exchange its layout knows: MINE is not used"
+    report = ingest(ticker, lake, market=Market(exchange="MINE"))
+    assert said in str(report).splitlines()
+    assert said in summary(report).splitlines()
+    assert report.markets[0].exchange == "BINANCE"
+    assert "not used" not in str(ingest(ticker, lake, Tardis(), market=Market(exchange="MINE")))

@@ -119,7 +119,7 @@ def test_days_are_never_guessed(tmp_path, table, head, row):
         ingest(path, lake, table=table, **say)
     assert str(caught.value) == (
         f"{path}:2: the time '03-04-2023 10:00:00' is not a written date and time between 2000 and 2100; "
-        "time_unit (--time-unit) or time_format (--time-format) says how times are written; 2 bad lines in all; "
+        "time_unit or time_format says how times are written; 2 bad lines in all; "
         "skip_bad=True leaves them out"
     )
     with pytest.raises(

@@ -17,6 +17,7 @@ import polars as pl
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import counted
 from tidytape.lake._amount_units import QUOTED, CountedUnit, description, mismatched, of_symbol
+from tidytape.lake._dedupe import written, written_time
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.hygiene import _rebuilt
 from tidytape.lake.hygiene._scope import Faults, Scope
@@ -124,7 +125,9 @@ def _repeated(scope: Scope, key: Sequence[str]) -> Faults:
         )
         if repeats["__keys"] and not example:
             first_key = repeats["first"]
-            values = ", ".join(f"{name} {first_key[name]!r}" for name in key_columns)
+            values = ", ".join(
+                f"{name} {written(first_key[name], scope.table, name)}" for name in key_columns
+            )
             example = f"{values} has {counted(first_key['__rows'], 'row')}"
         count += repeats["__keys"]
     if count:
@@ -241,7 +244,11 @@ def _misdescribed(scope: Scope) -> Faults:
         if file.first is None or file.last is None:
             continue
         if first is None or last is None or file.first < first or file.last > last:
-            faults.append(f"{file.path}: holds {file.first} to {file.last}, the log says {first} to {last}")
+            in_file, in_log = (
+                " to ".join("nothing" if time is None else written_time(time) for time in times)
+                for times in ((file.first, file.last), (first, last))
+            )
+            faults.append(f"{file.path}: holds {in_file}, the log says {in_log}")
     if faults:
         yield len(faults), faults[0]
 

@@ -39,6 +39,7 @@ import polars as pl
 from tidytape.errors import IngestError, counted
 from tidytape.lake._amount_units import QUOTED, description, mismatched
 from tidytape.lake._batch import Batch
+from tidytape.lake._dedupe import written_time
 from tidytape.lake._tables import (
     BOOK,
     CME_OPEN_INTEREST,
@@ -161,7 +162,7 @@ def _converted(rows: pl.DataFrame, *, table: Table, sizes: pl.DataFrame) -> pl.D
         row = joined.filter(lacks_price).row(0, named=True)
         raise IngestError(
             f"{table.name}: {counted(count, 'amount')} of inverse contracts or in the quote without a price above 0 to "
-            f"convert them to coin: {row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
+            f"convert them to coin: {row['exchange']} {row['raw_symbol']} at {written_time(row['timestamp'])}"
         )
     contracts_times_size = _times(amount)
     coin = (
@@ -198,7 +199,7 @@ def _require_equal(rows: pl.DataFrame, table: Table, amount: str, reported: str,
     raise IngestError(
         f"{table.name}: {counted(unequal.height, 'amount')} not as the file says in {unit}: {row[amount]:.8g} by the "
         f"size of a contract and {row[reported]:.8g} by the file, {row['exchange']} {row['raw_symbol']} at "
-        f"{row['timestamp']}: is the size another?"
+        f"{written_time(row['timestamp'])}: is the size another?"
     )
 
 

@@ -254,8 +254,8 @@ class MarketReport:
             text += f", block size {self.block_size:g}"
         if self.guessed:
             text += " (names guessed from the raw symbol)"
-        if self.rows:
-            text += f"; {_stored(self.rows)} in the lake"
+        if stored := _rows_of_market(self):
+            text += f"; {_stored(stored)} in the lake"
         if self.coin is None:
             text += (
                 f"\n  to name it, ingest its file again with --raw-symbol {self.raw_symbol} --normalized-symbol "
@@ -380,7 +380,7 @@ def _markets(markets: Sequence[MarketReport]) -> Iterator[str]:
     """Yield the lines about many markets: their number, and the number of those with guessed, no or unknown facts."""
     rows: Counter[str] = Counter()
     for market in markets:
-        rows.update(dict(market.rows))
+        rows.update(dict(_rows_of_market(market)))
     stored = f", {_stored(rows.items())} in the lake" if rows else ""
     yield f"{counted(len(markets), 'market')}{stored}: {_some(list(map(_key, markets)))}"
     guessed = [f"{_key(market)} as {market.normalized_symbol}" for market in markets if market.guessed]
@@ -396,6 +396,10 @@ def _markets(markets: Sequence[MarketReport]) -> Iterator[str]:
     open_class = [_key(market) for market in markets if market.category is None]
     if open_class:
         yield f"  {counted(len(open_class), 'market')} of unknown class: {_some(open_class)}; pass it with --category"
+
+
+def _rows_of_market(market: MarketReport) -> tuple[tuple[str, int], ...]:
+    return market.rows or (((TRADES.name, market.trades),) if market.trades else ())
 
 
 def _key(market: MarketReport) -> str:

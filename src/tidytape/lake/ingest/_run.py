@@ -370,15 +370,20 @@ def require_good(parsed: Parsed, job: Job, *, skip_bad: bool) -> None:
     if not bad.count or (skip_bad and parsed.batches):
         return
     line, reason = _example(bad)
-    more = f"; {bad.count:,} bad lines in all" if bad.count > 1 else ""
+    more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
     no_good = " and no good one" if skip_bad else ""
     advice = "" if skip_bad else "``skip_bad=True`` leaves them out"
     if is_by_words(bad):
         advice = meaning_of_word(reason, job.layout)
-    message = _BOTH_SPELLINGS.sub(r"``\1``", f"{job.path}:{line}: {reason}{more}{no_good}")
+    message = f"{job.path}:{line}: {with_marks(reason)}{more}{no_good}"
     raise IngestError(
         f"{message}; {advice}" if advice else message, path=str(job.path), line=line, bad_lines=bad.count
     )
+
+
+def with_marks(reason: str) -> str:
+    """Return a reason with marks around parameters, which a report names twice, as time_unit (--time-unit)."""
+    return _BOTH_SPELLINGS.sub(r"``\1``", reason)
 
 
 def is_by_words(bad: BadLines) -> bool:

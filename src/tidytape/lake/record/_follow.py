@@ -40,7 +40,14 @@ from tidytape.lake.ingest._layouts import recognised_by
 from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
-from tidytape.lake.ingest._run import is_by_words, meaning_of_word, parsed_by, require_object, source_of
+from tidytape.lake.ingest._run import (
+    is_by_words,
+    meaning_of_word,
+    parsed_by,
+    require_object,
+    source_of,
+    with_marks,
+)
 from tidytape.lake.ingest._write import NewestStates, Writer, fill_funding_intervals
 from tidytape.lake.record._rotation import FollowedPath
 from tidytape.lake.record._tail import Log
@@ -495,7 +502,7 @@ class Follower:
             followed.end, followed.mark = piece.offset + len(good), log.mark(len(good))
             self._note(followed)
         raise IngestError(
-            f"{log.path}:{line}: {reason}; {hint}".removesuffix("; "),
+            f"{log.path}:{line}: {with_marks(reason)}; {hint}".removesuffix("; "),
             path=str(log.path),
             line=line,
             bad_lines=followed.bad.count + parsed.bad.count,
