@@ -174,7 +174,9 @@ class Driven:
             self._task = None
 
 
-def trades(rows: Iterable[tuple[str, int, str, float, float]], symbol: str = "BTCUSDT") -> pl.DataFrame:
+def trades(
+    rows: Iterable[tuple[str, int, str | None, float, float]], symbol: str = "BTCUSDT"
+) -> pl.DataFrame:
     """Rows of (id, ns, side, price, amount)."""
     listed: list[dict[str, Any]] = [
         {

@@ -296,7 +296,9 @@ def test_rates_skew_changes_and_lines_alone_have_a_sign() -> None:
 
 
 def test_volume_of_a_profile_is_in_the_schema_though_not_on_the_wire() -> None:
-    assert schema_of("VOLUME_PROFILE_AGG")["volume"].doc == "buy_volume + sell_volume, and trades without a side"
+    assert (
+        schema_of("VOLUME_PROFILE_AGG")["volume"].doc == "buy_volume + sell_volume, and trades without a side"
+    )
 
 
 # --- making a frame fit ---

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import deltalake
@@ -14,13 +15,16 @@ from polars.testing import assert_frame_equal
 
 from lakes import empty_lake
 from simulated.everything import everything
+from tidytape import aggregate
 from tidytape.errors import LakeError
-from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta, hygiene
+from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _commit, _delta, hygiene
 from tidytape.lake._tables import MINUTES_OF
 from tidytape.lake._tables import RECORDED_CANDLES as CANDLES
 from tidytape.lake.hygiene import require_readable
+from tidytape.lake.rollup import minutes as minute_rows
 from tidytape.lake.rollup import rollup
 from tidytape.lake.rollup._recipes import RECIPES
+from tidytape.times import MINUTE
 
 OLD_MARKETS = (
     "exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin", "category", "tick_size", "block_size",
@@ -190,3 +194,87 @@ def test_candles_without_a_volume_in_coin_go_into_a_table_that_required_one(tmp_
     assert {
         field.name: field.nullable for field in deltalake.DeltaTable(lake.uri("candles")).schema().fields
     }["volume"]
+
+
+@pytest.fixture
+def sided(tmp_path, tape, monkeypatch) -> Lake:
+    """A lake of a release in which every trade had a side, with minutes that this release stored."""
+    lake = empty_lake(tmp_path / "lake")
+    shutil.rmtree(lake.uri("trades"))
+    required = replace(
+        TRADES, columns=tuple(replace(c, nullable=c.name == "received") for c in TRADES.columns)
+    )
+    _delta.create(lake.uri("trades"), required, None)
+    monkeypatch.setattr(_commit, "_widen", _delta.require_writable)
+    lake = Lake(lake.path)
+    market = {"exchange": "BINANCE", "raw_symbol": "BTCUSDT", "coin": "BTC", "block_size": 1.0}
+    lake.writer().register(pl.DataFrame(market))
+    lake.writer().append("trades", tape(0, 600), source="a")
+    old_recipes = dict(RECIPES)
+    for name, without in (("candles_1m", set()), ("profile_1m", {"volume", "quote_volume"})):
+        table = older(RECIPES[name].table, without)
+        columns = tuple(replace(column, nullable=False) for column in table.columns)
+        old_recipes[name] = replace(RECIPES[name], table=replace(table, columns=columns))
+    with monkeypatch.context() as context:
+        context.setattr("tidytape.lake.rollup._build.RECIPES", old_recipes)
+        rollup(lake, progress=False)
+    monkeypatch.undo()
+    assert not any(
+        field.nullable
+        for name in ("trades", "profile_1m", "candles_1m")
+        for field in deltalake.DeltaTable(lake.uri(name)).schema().fields
+        if field.name in {"side", "buy_volume"}
+    )
+    return Lake(lake.path)
+
+
+def minutes_of(lake: Lake, name: str) -> pl.DataFrame:
+    found = minute_rows(
+        lake, name, exchange="BINANCE", raw_symbol="BTCUSDT", start=0, end=2**62 // MINUTE * MINUTE,
+        block_size=Decimal(1), made_at=Decimal(1),
+    )  # fmt: skip
+    return found.collect().sort(RECIPES[name].table.key)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_lake_in_which_every_trade_had_a_side_takes_trades_without(sided, tape, compacted):
+    sideless = tape(600, 1_200).with_columns(side=pl.lit(None, pl.String))
+    late = tape(5, 6).with_columns(
+        side=pl.lit(None, pl.String), id=pl.lit("late"), sequence=pl.lit(10_000, pl.Int64)
+    )
+    stored = {name: minutes_of(sided, name) for name in ("candles_1m", "profile_1m")}
+    if compacted:
+        assert hygiene.compact(sided, everything=True, progress=False)
+        assert {name: minutes_of(sided, name).equals(rows) for name, rows in stored.items()} == dict.fromkeys(
+            stored, True
+        )
+    before = sided.version()["trades"]
+    assert sided.writer().append("trades", sideless, source="b").rows_new == 600
+    assert sided.writer().append("trades", late, source="c").rows_new == 1
+    spans = _delta.spans_since(sided.delta("trades"), before)
+    assert spans is not None  # so that minutes and streams know what is new
+    assert [len(of_market) for of_market in spans.values()] == [2]
+    in_memory = pl.concat([tape(0, 600), sideless, late])
+    expected = {
+        "candles_1m": aggregate.minute_candles(in_memory),
+        "profile_1m": aggregate.minute_profile(in_memory, block_size=1),
+    }
+    for rolled_up in (False, True):
+        if rolled_up:
+            written = {one.table: one.rows for one in rollup(sided, progress=False)}
+            assert (
+                written["candles_of_both_1m"] == 11
+            )  # the late minute, and those since the last trade of old
+        for name, rows in expected.items():
+            got = minutes_of(Lake(sided.path), name)
+            assert_frame_equal(got, rows.select(got.columns).sort(RECIPES[name].table.key), check_exact=True)
+    assert hygiene.check(sided, progress=False).sound
+    assert sided.scan("trades").filter(pl.col("side").is_null()).collect().height == 601
+
+
+def test_a_table_that_lacks_a_column_can_be_compacted(old, tape):
+    rows = tape(0, 5).drop("received").to_arrow()
+    for _ in range(2):
+        deltalake.write_deltalake(f"{old.path}/trades", rows, mode="append")
+    assert hygiene.compact(Lake(old.path), tables=["trades"], everything=True, progress=False)
+    assert Lake(old.path).scan("trades").collect().height == 10

@@ -12,9 +12,10 @@ import pytest
 
 from tables import each_row
 from tidytape import catalogue, service
-from tidytape.catalogue import COVERAGE, DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS, Field
+from tidytape.catalogue import DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS, Field
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.wire._spelling import payload_fields
 
 MESSAGES = pb.DESCRIPTOR.message_types_by_name
 PAYLOADS = MESSAGES["Point"].fields_by_name
@@ -79,8 +80,7 @@ def test_a_payload_has_the_fields_of_its_type(name: str) -> None:
     field = PAYLOADS[name.lower()]
     if kind.envelope:
         assert field.json_name == kind.envelope
-    coverage = (COVERAGE,) if kind.group_by else ()
-    check(field.message_type.name, (*kind.fields, *coverage), tuple(levels.name for levels in kind.levels))
+    check(field.message_type.name, payload_fields(kind), tuple(levels.name for levels in kind.levels))
     for levels in kind.levels:
         array = field.message_type.fields_by_name[levels.name]
         assert array.is_repeated

@@ -117,6 +117,16 @@ def test_candles_are_as_many_as_there_are_minutes_and_filled_ones_as_many_as_the
     assert about(query("TRADE_AGG", gapfill=True), told, markets=3) == (2_700, 3 * 2_880, 3 * 2_880)
 
 
+def test_trades_without_a_side_are_a_third_series() -> None:
+    for sideless, series in ((None, 2), (0, 2), (1, 3)):
+        trades = Facts(900, T0 * NS, (T0 + DAY) * NS - 1, sideless=sideless)
+        told = Told({"trades": [trades]}, rows={"candles_1m": 900})
+        assert about(query("TRADE_AGG", gapfill=True), told) == (900, series * 1_440, series * 1_440)
+        assert about(query("TRADE_AGG", gapfill=True, side="BUY"), told) == (900, 1_440, 1_440)
+        later = query("TRADE_AGG", gapfill=True, start=T0 + DAY, end=T0 + 2 * DAY)
+        assert about(later, told) == (900, 2 * 1_440, 2 * 1_440)
+
+
 def test_look_back_weights_and_prices_add_up() -> None:
     """A group's funding is weighted by open interest, which counts for a day on and is priced at closes."""
     told = Told(rows={"funding_1m": 10, "open_interest_1m": 200, "candles_of_both_1m": 3_000})

@@ -28,6 +28,7 @@ from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.service.http._openapi import camel, document
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._spelling import payload_fields
 
 MODELS = {"/v1/points": PointsQuery, "/v1/stream": StreamQuery, "/v1/markets": MarketsQuery} | {
     f"/v1/{name}": MetaQuery for name in LISTS
@@ -158,7 +159,7 @@ def test_every_field_of_the_catalogue_is_in_it(described: dict[str, Any]) -> Non
     schemas = described["components"]["schemas"]
     for name, kind in DATA_TYPES.items():
         fields = [field.name for field in kind.fields] + [levels.name for levels in kind.levels]
-        fields += ["coverage"] if kind.group_by else []
+        fields += [field.name for field in payload_fields(kind)[len(kind.fields) :]]
         assert list(schemas[f"{camel(name)}Payload"]["properties"]) == fields
         assert schemas[f"{camel(name)}Id"]["properties"]["type"]["const"] == name
     assert [one["$ref"] for one in schemas["Points"]["properties"]["series"]["items"]["oneOf"]] == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ SYMBOLS = ["BTCUSDT", "BTCUSD"]
 
 price = st.integers(100, 130).map(float)
 amount = st.sampled_from([0.5, 1.0, 2.25])
-side = st.sampled_from(["BUY", "SELL"])
+side = st.sampled_from(["BUY", "SELL", None])
 some = st.lists(st.tuples(st.integers(0, 90 * SECOND), side, price, amount), min_size=1, max_size=6)
 
 
@@ -67,7 +68,7 @@ class Streaming(RuleBasedStateMachine):
 
     @rule(rows=some, symbol=st.sampled_from(SYMBOLS))
     def append(self, rows: Any, symbol: str) -> None:
-        self._append(sorted(rows), symbol, self.now)
+        self._append(sorted(rows, key=itemgetter(0)), symbol, self.now)
 
     @rule(rows=some, symbol=st.sampled_from(SYMBOLS), minutes=st.integers(1, 15))
     def append_late(self, rows: Any, symbol: str, minutes: int) -> None:

@@ -925,3 +925,38 @@ def test_no_markets() -> None:
 def test_markets_that_are_none(hostile: bytes) -> None:
     with pytest.raises(DecodeError, match="MARKETS"):
         decode_markets(hostile)
+
+
+# --- levels without sides ---
+
+LEVELS = '"timestamp":{"s":60},"profile":[100,null,null,101,1,2]'
+
+
+@each_row("volumes", ['"levelVolumes":[5,3]', '"level_volumes":["5","3"]', '"levelVolumes":[5,null]'])
+def test_the_volume_of_a_level_without_sides_comes_beside_them(volumes: str) -> None:
+    frame = decode(body(f"{{{LEVELS},{volumes}}}"), PROFILE)
+    assert frame.select("price", "buy_volume", "sell_volume", "volume").rows() == [
+        (100.0, None, None, 5.0), (101.0, 1.0, 2.0, 3.0),
+    ]  # fmt: skip
+    assert frame.columns == list(schema_of(PROFILE).names)
+    assert decode(encode(frame, PROFILE), PROFILE).equals(frame)
+    assert from_arrow(to_arrow(frame, PROFILE), PROFILE).equals(frame)
+
+
+def test_points_with_and_without_such_levels_lie_in_one_body() -> None:
+    points = [
+        '{"timestamp":{"s":60},"profile":[100,1,2]}',
+        '{"timestamp":{"s":120},"profile":[]}',
+        f'{{{LEVELS.replace("60", "180")},"levelVolumes":[5,3]}}',
+        '{"timestamp":{"s":240},"profile":[100,null,null],"levelVolumes":null}',
+    ]
+    joined = ",".join(f'{{"Point":{point}}}' for point in points)
+    frame = decode(f'{{"series":[{{"id":{{"exchange":"X"}},"points":[{joined}]}}]}}'.encode(), PROFILE)
+    assert frame["volume"].to_list() == [3.0, 5.0, 3.0, None]
+    assert encode(frame, PROFILE).count(b"levelVolumes") == 1
+    assert decode(encode(frame, PROFILE), PROFILE).equals(frame)
+
+
+def test_volumes_of_another_number_of_levels_are_refused() -> None:
+    with pytest.raises(DecodeError, match="levelVolumes has 1 values for 2 levels"):
+        decode(body(f'{{{LEVELS},"levelVolumes":[5]}}'), PROFILE)

@@ -113,7 +113,11 @@ def unknown_of_points(document: Any, data_type: DataType, size: int) -> Types:
         payloads = _payloads(document, data_type)
         names = set(chain.from_iterable(payloads)) - _documented_names(data_type)
         columns = {unknown_column(name) for name in names}
-        are_distinct = len(columns) == len(names) and columns.isdisjoint(schema_of(data_type.name).names)
+        known_columns = {
+            *schema_of(data_type.name).names,
+            *(field.column for field in payload_fields(data_type)),
+        }
+        are_distinct = len(columns) == len(names) and columns.isdisjoint(known_columns)
         return unknown_types(payloads, _documented_names(data_type), size) if are_distinct else {}
     except (Fault, AttributeError, LookupError, TypeError):
         return {}

@@ -303,11 +303,8 @@ def ordered(frame: pl.DataFrame, data_type: DataType) -> WireRows:
 
 def _with_volumes(frame: pl.DataFrame, new_point: pl.Series) -> pl.DataFrame:
     """Add to the first row of each point the volumes of its levels, if one of them has a volume and lacks a side."""
-    volume, side_is_null = (
-        pl.col("volume"),
-        (pl.col(side).is_null() for side in ("buy_volume", "sell_volume")),
-    )
-    lacks_side = volume.is_not_null() & pl.any_horizontal(side_is_null)
+    volume, sides = pl.col("volume"), pl.col("buy_volume", "sell_volume")
+    lacks_side = volume.is_not_null() & pl.any_horizontal(sides.is_null())
     if not frame.select(lacks_side.any()).item():
         return frame
     points = frame.group_by(new_point.cum_sum().alias(_POINT), maintain_order=True).agg(

@@ -96,7 +96,7 @@ class Parts:
         )
 
     def check(self, data_type: DataType, size: int) -> None:
-        """Raise Fault if the frame would be out of proportion to a body of ``size``. [byte]"""
+        """Raise Fault if levels have other volumes, or the frame is out of proportion to a body of ``size``. [byte]"""
         tables = [self.series, self.points, *(levels.rows for levels in self.levels)]
         filled_columns = (c.name for table in tables for c in table.get_columns() if c.null_count() < len(c))
         columns = len({*schema_of(data_type.name).names, *filled_columns})
@@ -105,11 +105,14 @@ class Parts:
             check_cells(self.points.height, columns, size)
             return
         levels_per_point = np.sum([part.counts for part in self.levels], axis=0)
-        lists = [
-            column
-            for column in self.points.drop(LEVEL_VOLUMES.column, strict=False)
-            if column.dtype == pl.List
-        ]
+        if data_type.derives_volume and LEVEL_VOLUMES.column in self.points.columns:
+            volumes = self.points[LEVEL_VOLUMES.column]
+            lengths = _lengths(volumes)
+            for point in np.flatnonzero(volumes.is_not_null().to_numpy() & (lengths != levels_per_point))[:1]:
+                count = int(lengths[point])
+                levels = f"{levels_per_point[point]} levels"
+                raise Fault(f"{LEVEL_VOLUMES.name} has {count} values for {levels}", length=count)
+        lists = [column for column in self._points(data_type) if column.dtype == pl.List]
         repeated = sum(int((_lengths(column) * levels_per_point).sum()) for column in lists)
         check_cells(int(levels_per_point.sum()), columns, size, repeated=repeated)
 
@@ -126,7 +129,7 @@ class Parts:
         levels, point_of_level = self._level_rows(data_type)
         tables = [
             ("level", levels),
-            ("point", self.points.drop(LEVEL_VOLUMES.column, strict=False)[point_of_level]),
+            ("point", self._points(data_type)[point_of_level]),
             ("series", series[series_of_point[point_of_level]]),
         ]
         return _merged(data_type, tables)
@@ -142,7 +145,8 @@ class Parts:
             for levels, part in zip(data_type.levels, self.levels, strict=True)
         ]
         if len(tables) == 1:
-            return self._with_volumes(tables[0], counts), point_of_level
+            rows = self._with_volumes(tables[0], counts) if data_type.derives_volume else tables[0]
+            return rows, point_of_level
         # Each table has one side of all points. Interleave them: the bids of each point come before its asks.
         order = np.empty(len(point_of_level), dtype=np.uint32)
         next_positions = counts.cumsum() - counts  # for each point, where its next level goes
@@ -155,15 +159,18 @@ class Parts:
             rows_placed += part.rows.height
         return pl.concat(tables, how="diagonal_relaxed")[order], point_of_level
 
+    def _points(self, data_type: DataType) -> pl.DataFrame:
+        """Return the points without the volumes of their levels, which become a column of the levels."""
+        return (
+            self.points.drop(LEVEL_VOLUMES.column, strict=False) if data_type.derives_volume else self.points
+        )
+
     def _with_volumes(self, levels: pl.DataFrame, counts: Counts) -> pl.DataFrame:
         """Add the volumes of levels, if points have them; ``counts`` is the number of levels of each point."""
         name = LEVEL_VOLUMES.column
         if name not in self.points.columns or self.points[name].null_count() == self.points.height:
             return levels
         volumes = self.points.select(name, counts=counts).filter(pl.col("counts") > 0)
-        lengths = volumes.drop_nulls(name).select("counts", sent=pl.col(name).list.len())
-        if wrong := lengths.filter(pl.col("sent") != pl.col("counts")).head(1).rows():
-            raise Fault(f"{LEVEL_VOLUMES.name} has {wrong[0][1]} values for {wrong[0][0]} levels")
         unknown = pl.lit(None, pl.Float64).repeat_by("counts")
         volume = volumes.select(pl.coalesce(name, unknown).explode()).to_series()
         return levels.with_columns(volume=pl.coalesce(pl.col("buy_volume") + pl.col("sell_volume"), volume))

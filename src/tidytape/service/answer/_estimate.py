@@ -129,9 +129,10 @@ def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statis
         rows += statistics.rates(market.quote_coin, parts[0].start, parts[0].end)
     if not plan.minutes:
         return rows, rows, 0
-    series = 1
-    if data_type.per_side and not query.side:
-        series = 2 + (plan.tells_sides and statistics.has_sideless(market, parts[0].start, parts[0].end))
+    series = 2 if data_type.per_side and not query.side else 1
+    if series == 2 and plan.tells_sides:
+        trades = statistics.events("trades", *market.partitions[0])
+        series += any(file.sideless and file.may_hold(parts[0].start, parts[0].end) for file in trades)
     if query.gapfill:
         return rows, query.points * series, query.points * series
     if plan.has_time_blocks:
@@ -310,11 +311,6 @@ class Statistics:
     def events(self, table: str, *partition: str) -> list[Facts]:
         """Return the log's facts about the files of one partition."""
         return self._lake._files(table, *partition)
-
-    def has_sideless(self, market: Market, start: int, end: int) -> bool:
-        """Return whether a file of a span has trades without a side."""
-        files = self.events("trades", market.exchange, market.raw_symbol)
-        return any(file.sideless and file.may_hold(start, end) for file in files)
 
     def minutes(self, table: str, market: Market, start: int, end: int) -> int:
         """Return about how many rows are read for the minutes of a market."""

@@ -205,13 +205,12 @@ def _full(
         return {tuple(frame[column][0] for column in columns): bool(reaches_ends)}
     first, last = pl.col("timestamp").min(), pl.col("timestamp").max()
     series = frame.group_by(*columns, *side_columns).agg(first=first, last=last)
-    if (
-        side_columns
-    ):  # a market may have few trades without a side: they need not reach an end that a side reaches
-        ends = pl.col("first").min().over(columns), pl.col("last").max().over(columns)
+    if side_columns:
+        # A market may have few trades without a side; they need not reach an end that a side reaches.
+        ends = {"first": pl.col("first").min().over(columns), "last": pl.col("last").max().over(columns)}
         is_sideless = pl.col("side").is_null()
         series = series.with_columns(
-            pl.when(is_sideless).then(end).otherwise(end.meta.root_names()[0]) for end in ends
+            pl.when(is_sideless).then(end).otherwise(name).alias(name) for name, end in ends.items()
         )
     first, last = pl.col("first").dt.epoch("s"), pl.col("last").dt.epoch("s")
     reaches_ends = _reaches(query, first, last) if data_type.dense else pl.lit(value=True)

@@ -301,10 +301,10 @@ def _of_type(data_type: DataType) -> dict[str, Any]:
             by_name[f"{name}Level"] = _entry("A price level.", levels.fields, schema)
             payload[levels.name] = {**_array(ref(f"{name}Level")), "description": "Price levels, ascending."}
         required.append(levels.name)
-    if data_type.derives_volume:
-        payload[LEVEL_VOLUMES.name] = _field(LEVEL_VOLUMES)
     if data_type.group_by is not None:
         payload[COVERAGE.name] = {**_field(COVERAGE), "description": f"Of groups. {_meaning(COVERAGE)}"}
+    if data_type.derives_volume:
+        payload[LEVEL_VOLUMES.name] = _field(LEVEL_VOLUMES)
     point_schema = ref(f"{name}Payload")
     if data_type.envelope:
         point_schema = _object(None, {data_type.envelope: point_schema})
