@@ -27,7 +27,7 @@ _MARKED = 4 * 2**10
 
 
 _UNREADABLE = {
-    begin: f"packed by {tool}, which ingest does not read; unpack it, and follow again"
+    begin: f"packed by {tool}, which follow does not read; unpack it, and follow again"
     for begin, tool in {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"BZh": "bzip2"}.items()
 }
 
