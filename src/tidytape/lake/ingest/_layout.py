@@ -192,6 +192,8 @@ class Parsed:
         Markets, (exchange, raw_symbol), whose messages or symbols show that they count contracts of an inverse future.
     contracts : dict of (str, str) to Contract
         What one contract is, for each market for which the file says it.
+    markets : dict of (str, str) to Market
+        What the file says about its markets: names and category. What the caller says takes precedence.
     exchanges : dict of str to str
         The file's name of an exchange, by its name in the lake.
     any_class : bool
@@ -216,6 +218,7 @@ class Parsed:
     coins: set[str] = field(default_factory=set)
     inverse: set[tuple[str, str]] = field(default_factory=set)
     contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
+    markets: dict[tuple[str, str], Market] = field(default_factory=dict)
     exchanges: dict[str, str] = field(default_factory=dict)
     any_class: bool = False
     futures: bool = False

@@ -69,9 +69,10 @@ def registry_rows(
         names: dict[str, str | None] = {}
         if market.normalized_symbol or market.coin or key not in markets_with_coin:
             is_only = len(summaries) == 1 and not has_later_pieces
-            names = _names(key[1], market, needed=summary.traded and is_only)
-        if names and market.normalized_symbol is None:
-            guesses.add(key)
+            namer = market if market.normalized_symbol or market.coin else parsed.markets.get(key, market)
+            names = _names(key[1], namer, needed=summary.traded and is_only)
+            if names and namer.normalized_symbol is None:
+                guesses.add(key)
         since = summary.since
         if since is None and key not in markets_with_time and not has_later_pieces:
             # The time of receipt is the last resort: registered times are of the exchange's clock.
@@ -174,12 +175,13 @@ def _summaries(parsed: Parsed) -> dict[MarketKey, _Summary]:
 
 
 def _class_of(key: MarketKey, market: Market, summary: _Summary, parsed: Parsed) -> str | None:
-    """Return the class of a market: the caller's, else the symbol's, else PERPETUAL if funded, else SPOT if traded.
+    """Return the class of a market: the caller's, else the file's, the symbol's, PERPETUAL if funded, SPOT if traded.
 
     It is not SPOT if the file may hold markets of every class, or only holds futures. It is null for a market with only
     open interest, which may be a perpetual or a future.
     """
-    category = market.category or told_class(key[1])
+    in_file = parsed.markets.get(key, market)
+    category = market.category or in_file.category or told_class(key[1])
     if category:
         return category
     if summary.funded:
