@@ -377,7 +377,7 @@ class _File:
         if self.first_name["resolution"]:
             since_midnight = time.cast(pl.Int64, strict=False)
             is_in_day = since_midnight.is_between(0, DAY // MILLISECOND, closed="left")
-            clock = pl.when(is_in_day).then(
+            clock: pl.Expr = pl.when(is_in_day).then(
                 pl.col("day").cast(pl.Datetime("ms")) + pl.duration(milliseconds=since_midnight)
             )
             expected = "number of milliseconds since midnight"

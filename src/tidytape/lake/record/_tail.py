@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from functools import cached_property
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -64,7 +65,7 @@ class Log:
         Why its packed stream cannot be read to the end; empty if it can.
     """
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: BufferedReader) -> None:
         self.path, self._raw = path, file
         self.offset = self.line = 0
         self.is_ended = False
