@@ -197,12 +197,12 @@ def test_a_log_that_is_gone_is_named_and_the_later_ones_are_read(lake: Lake, pat
     run(path, lake)
 
 
-def test_a_log_that_ingest_cannot_unpack_is_named(lake: Lake, path: Path) -> None:
+def test_a_log_that_follow_cannot_unpack_is_named(lake: Lake, path: Path) -> None:
     run(path, lake)
     rename(path, *range(20, 30))
     rename(path, *range(30, 40))
     path.with_suffix(".1").write_bytes(b"\xfd7zXZ\0 and more")
-    with pytest.raises(IngestError, match=r"log.1: packed by xz, which ingest does not read"):
+    with pytest.raises(IngestError, match=r"log.1: packed by xz, which follow does not read"):
         run(path, lake)
     assert ids(lake) == [*range(10), *range(30, 40)]
 

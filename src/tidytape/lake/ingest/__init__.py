@@ -25,7 +25,7 @@ from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS
 from tidytape.lake.ingest._lean import Lean
-from tidytape.lake.ingest._lines import BadLines, Piece, numbered
+from tidytape.lake.ingest._lines import BadLines, Piece, members, numbered
 from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._own_files import Csv, Feather, Json, Jsonl, Parquet
@@ -69,6 +69,7 @@ __all__ = [
     "ingest",
     "ingest_frame",
     "ingest_prediction_markets",
+    "members",
     "numbered",
     "put_texts",
     "summary",

@@ -77,6 +77,7 @@ from tidytape.lake.ingest._fields import (
     word,
 )
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._time import ISO, UNITS, unit_of
 from tidytape.times import HOUR
 
@@ -481,10 +482,6 @@ _OF_FUTURES = frozenset({"trades", "aggTrades", "klines"})
 """The dumps of which only those of futures have a header."""
 
 
-def _class_of_future(raw_symbol: str) -> str:
-    return told_class(raw_symbol) or Category.PERPETUAL.value
-
-
 class BinanceVision(Layout):
     """Dumps of data.binance.vision: trades, candles, funding, open interest, liquidations."""
 
@@ -518,7 +515,9 @@ class BinanceVision(Layout):
             columns = header.chosen(texts, dump_fields)
             parsed.kind = header.kind
             if header.is_line and header.kind in _OF_FUTURES:
-                parsed.futures, parsed.class_of = True, _class_of_future
+                symbol = _symbol(job)
+                category = told_class(symbol) or Category.PERPETUAL.value
+                parsed.futures, parsed.markets[job.known_exchange, symbol] = True, Market(category=category)
             if parsed.time_unit is None:
                 parsed.time_unit = unit_of(columns["timestamp"])
             rows = parsed.bad.take(checked(columns, _timed(dump_fields, parsed.time_unit)))

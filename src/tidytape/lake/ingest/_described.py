@@ -6,13 +6,13 @@ import csv
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidytape.catalogue import Category
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
 from tidytape.lake._symbols import QUOTES, guessed
@@ -136,12 +136,11 @@ class Described(Layout):
                 for batch in read.batches:
                     parsed.batch(batch.table).parts += batch.parts
         assert parsed is not None  # a description without a refusal has a layout
-        parsed.market, parsed.kind = job.market, groups.get("kind", description.kind)
-        parsed.class_of = partial(_class_of, description.classes)
-        parsed.futures = bool(description.classes) or description.market.get("category") in {
-            "PERPETUAL",
-            "FUTURE",
-        }
+        parsed.kind = groups.get("kind", description.kind)
+        for exchange, raw_symbol in {name[:2] for batch in parsed.batches for name in batch.markets}:
+            category = job.market.category or _class_of(description.classes, raw_symbol)
+            parsed.markets[exchange, raw_symbol] = replace(job.market, category=category)
+            parsed.futures |= category in {Category.PERPETUAL, Category.FUTURE}
         rows = sum(batch.rows for batch in parsed.batches)
         parsed.notes.append(Note("row", f"read as {description.title}", rows))
         return parsed

@@ -166,10 +166,6 @@ def _unknown(table: str, exchange: str, raw_symbol: str) -> None:
     """Return None: the file says nothing about its amounts."""
 
 
-def _unclassed(raw_symbol: str) -> None:
-    """Return None: the file says nothing about the classes of its markets."""
-
-
 @dataclass(slots=True)
 class Parsed:
     """What was read from a file.
@@ -196,14 +192,12 @@ class Parsed:
         Markets, (exchange, raw_symbol), whose messages or symbols show that they count contracts of an inverse future.
     contracts : dict of (str, str) to Contract
         What one contract is, for each market for which the file says it.
+    markets : dict of (str, str) to Market
+        What the file says about its markets: names and category. What the caller says takes precedence.
     exchanges : dict of str to str
         The file's name of an exchange, by its name in the lake.
-    market : Market or None
-        What the caller and the kind of the file say of the market; None if the kind says nothing.
     is_described : bool
         Whether the kind of the file says for certain what its amounts count.
-    class_of : callable
-        Takes a symbol, and returns the class that the kind of the file shows, or None.
     any_class : bool
         Whether the file may hold markets of any class, so that a market with trades need not be a spot market.
     futures : bool
@@ -228,10 +222,9 @@ class Parsed:
     coins: set[str] = field(default_factory=set)
     inverse: set[tuple[str, str]] = field(default_factory=set)
     contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
+    markets: dict[tuple[str, str], Market] = field(default_factory=dict)
     exchanges: dict[str, str] = field(default_factory=dict)
-    market: Market | None = None
     is_described: bool = False
-    class_of: Callable[[str], str | None] = _unclassed
     any_class: bool = False
     futures: bool = False
     notes: list[Note] = field(default_factory=list)

@@ -1,19 +1,34 @@
-"""Read files as numbered lines: plain, gzip or zip, block by block, so that memory does not grow with the file."""
+"""Read files as numbered lines, block by block, so that memory does not grow with the file.
+
+A file is plain, or packed by gzip, bzip2, xz or zstd, or an archive: zip, or tar that is plain or packed by one of
+these. Its first bytes decide which, never its name. The text is UTF-8, or UTF-16 with a byte order mark.
+"""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
+import io
+import lzma
+import os
+import re
+import struct
+import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from io import BufferedReader
-from pathlib import Path
-from typing import Any, BinaryIO
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any, Self
 
 import polars as pl
+import pyarrow as pa
 
 from tidytape.errors import IngestError
 
@@ -25,6 +40,9 @@ _LONGEST = 64 * 2**20
 
 NO_SUCH_WORD = " is not one of "
 """Part of the reason of a line with a wrong word."""
+
+_AT_ONCE = 2**16
+"""Most text of a packed stream that is lost where it breaks off. [bytes]"""
 
 _SHOWN = 5
 """Most broken lines whose reasons are kept."""
@@ -39,6 +57,13 @@ file repeats one line, and could fill the disk. [1]"""
 
 _ENCRYPTED = 0x1
 
+_NO_DATA = re.compile(
+    r"(^|/)(__MACOSX/|\._|\.DS_Store$|(readme|licen[cs]e|copying)[^/.]*(\.(txt|md|rst|html?|pdf))?$)"
+    r"|\.(checksum|sha256|md5)$",
+    re.IGNORECASE,
+)
+"""Members of archives that hold no data: what a Mac adds, checksums, and texts for readers."""
+
 
 @dataclass(slots=True)
 class BadLines:
@@ -52,11 +77,14 @@ class BadLines:
         Line number, from 1, and reason of the first broken lines.
     wrong_words : int
         Number of lines that are broken because of a word of a column, such as a side.
+    members : list of (int, str)
+        Number of lines before each member of an archive, and its name; the only member of any other file is the file.
     """
 
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
     wrong_words: int = 0
+    members: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, line: int, reason: str) -> None:
         """Add one broken line."""
@@ -78,6 +106,16 @@ class BadLines:
             first_rows = bad_rows.select("line", "reason").sort("line").head(_SHOWN).iter_rows()
             self.first = sorted([*self.first, *first_rows])[:_SHOWN]
         return frame.filter(pl.col("reason").is_null()).drop("reason")
+
+    def by_member(self) -> None:
+        """Number the first broken lines from the beginning of their members, whose names the reasons then have."""
+        if len(self.members) > 1:
+            starts = [start for start, _ in self.members]
+            places = [(bisect_left(starts, line) - 1, line, reason) for line, reason in self.first]
+            self.first = [
+                (line - starts[place], f"{self.members[place][1]}: {reason}")
+                for place, line, reason in places
+            ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +172,16 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 def numbered(
     path: Path, bad: BadLines, progress: Callable[[int], object], piece: Piece | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Yield the lines of a file that are not blank. The file is plain, gzip, or a zip archive of one file.
+    """Yield the lines of a file that are not blank. The file is plain, packed, or an archive of one file.
+
+    Members of an archive that hold no data, such as checksums, do not count.
 
     Parameters
     ----------
     path : Path
         The file.
     bad : BadLines
-        Takes lines that are not UTF-8, and the line where a gzip or zip stream breaks off.
+        Takes lines that are not UTF-8, and the line where a packed stream breaks off.
     progress : callable
         Called with the number of bytes read from the disk.
     piece : Piece, optional
@@ -155,35 +195,73 @@ def numbered(
     Raises
     ------
     IngestError
-        If the file cannot be read, a line is longer than 64 MiB, or a zip archive is not one file.
+        If the file cannot be read, a line is longer than 64 MiB, or an archive is not one file.
     """
     if piece is not None:
-        yield _frame(piece.data.removesuffix(b"\n"), piece.line, bad)[0]
+        data = piece.data if piece.line else piece.data.removeprefix(codecs.BOM_UTF8)
+        yield _frame(data.removesuffix(b"\n"), piece.line, bad)[0]
         return
+    for _, lines in _named(path, bad, progress, several=False):
+        yield lines
+
+
+def members(
+    path: Path, bad: BadLines, progress: Callable[[int], object]
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield the lines of each data member of an archive, block by block, with the member's name.
+
+    Any other file is its own only member. Memory is bounded as in `numbered`.
+
+    Parameters
+    ----------
+    path, bad, progress
+        As in `numbered`. After the last line, `BadLines.by_member` says in which members the broken lines are.
+
+    Yields
+    ------
+    str
+        Name of the member, without its folders.
+    polars.DataFrame, one row per line
+        ``line`` and ``text``. Numbers of lines go on from member to member, so that each is unique.
+
+    Raises
+    ------
+    IngestError
+        If the file cannot be read, a line is longer than 64 MiB, or an archive has no data member.
+    """
+    return _named(path, bad, progress, several=True)
+
+
+def _named(
+    path: Path, bad: BadLines, progress: Callable[[int], object], *, several: bool
+) -> Iterator[tuple[str, pl.DataFrame]]:
     number = 0
-    unfinished_line = b""
-    reason_broken: str | None = None
     with _opened(path) as file:
-        for block in _blocks(file, path, progress):
-            if isinstance(block, str):
-                reason_broken = block
-                break
-            head, newline, tail = block.rpartition(b"\n")
-            if not newline:
-                unfinished_line += tail
-                if len(unfinished_line) > _LONGEST:
-                    message = f"{path}:{number + 1}: a line longer than {_LONGEST} bytes"
-                    raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
-                continue
-            lines, unfinished_line = unfinished_line + head, tail
-            frame, number = _frame(lines, number, bad)
-            yield frame
-    if reason_broken is not None:
-        # The text after the last newline is the beginning of a line whose end is lost.
-        bad.add(number + 1, reason_broken)
-    elif unfinished_line:
-        frame, number = _frame(unfinished_line, number, bad)
-        yield frame
+        for text in _texts(file, path, several=several):
+            bad.members.append((number, text.name))
+            unfinished_line = b""
+            reason_broken: str | None = None
+            for block in _in_utf8(text, _blocks(text, progress)):
+                if isinstance(block, str):
+                    reason_broken = block
+                    break
+                head, newline, tail = block.rpartition(b"\n")
+                if not newline:
+                    unfinished_line += tail
+                    if len(unfinished_line) > _LONGEST:
+                        message = f"{path}:{number + 1}: a line longer than {_LONGEST} bytes"
+                        raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
+                    continue
+                lines, unfinished_line = unfinished_line + head, tail
+                frame, number = _frame(lines, number, bad)
+                yield text.name, frame
+            if reason_broken is not None:
+                # The text after the last newline is the beginning of a line whose end is lost.
+                number += 1
+                bad.add(number, reason_broken)
+            elif unfinished_line:
+                frame, number = _frame(unfinished_line, number, bad)
+                yield text.name, frame
 
 
 def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
@@ -198,8 +276,6 @@ def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
             except UnicodeDecodeError:
                 texts.append(None)
                 bad.add(line, "not UTF-8")
-    if number == 0 and texts[0]:
-        texts[0] = texts[0].removeprefix("\ufeff")
     last_number = number + len(texts)
     frame = pl.DataFrame(
         {
@@ -211,132 +287,338 @@ def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
 
 
 def first_text(path: Path, size: int = 64 * 2**10) -> str:
-    """Return the beginning of a file's text, unpacked; empty if it cannot be unpacked.
+    """Return the beginning of the text of a file, or of an archive's first data member; empty if it cannot be unpacked.
 
     Raises
     ------
     IngestError
-        If the file cannot be read, or is a zip archive of several files or none.
+        If the file cannot be read, or is an archive without a data member.
     """
     with _opened(path) as file:
-        block = next(_blocks(file, path, lambda _: None), b"")
+        texts = _texts(file, path, several=True)  # an archive is open for as long as this is referenced
+        text = next(texts)
+        block = next(_in_utf8(text, _blocks(text, lambda _: None)), b"")
     if isinstance(block, str):
         return ""
-    return block[:size].decode("utf-8", errors="replace").removeprefix("\ufeff")
+    return block[:size].decode("utf-8", errors="replace")
 
 
-def unpacked_blocks(path: Path, file: BinaryIO, size: int = 0) -> Iterator[bytes | str]:
+def unpacked_blocks(path: Path, file: BufferedReader, size: int = 0) -> Iterator[bytes | str]:
     """Yield the text of a packed file in blocks of about ``size``; if it is broken, the last is the reason as a str."""
-    file.seek(0)
-    return _blocks(file, path, lambda _: None, size)
+    for text in _texts(file, path, several=False):
+        yield from _blocks(text, lambda _: None, size)
 
 
 def inner_name(path: Path) -> str:
-    """Return the name of the only file in a zip archive; for any other file, its own name.
+    """Return the name of an archive's first data member; for any other file, its own name without that of its packing.
 
     Raises
     ------
     IngestError
-        If the file cannot be read, or is a zip archive of several files or none.
+        If the file cannot be read, or is an archive without a data member.
     """
     with _opened(path) as file:
-        if file.read(len(_ZIP[0])) not in _ZIP:
-            return path.name
-        with _archive(file, path) as archive:
-            return Path(_only_member(archive, path).filename).name
+        return next(_texts(file, path, several=True)).name
 
 
-def _blocks(
-    file: BinaryIO, path: Path, progress: Callable[[int], object], size: int = 0
-) -> Iterator[bytes | str]:
-    """Yield the file's text in blocks of bytes; if a packed stream is broken, the last item is the reason as a str."""
-    size = size or BLOCK
-    magic = file.read(len(_ZIP[0]))
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One text of a file.
+
+    Attributes
+    ----------
+    name : str
+        Name of the member of an archive, or of the file.
+    stream : binary file
+        The text, unpacked.
+    what : str
+        What a message calls that which is unpacked.
+    position : callable
+        Returns how much of the file was read. [bytes]
+    before : int
+        How much of the file was read before this text. [bytes]
+    """
+
+    name: str
+    stream: Any
+    what: str
+    position: Callable[[], int]
+    before: int = 0
+
+
+def _texts(file: BufferedReader, path: Path, *, several: bool) -> Iterator[_Text]:
+    """Yield the data members of an archive, or the only text of any other file.
+
+    Raises
+    ------
+    IngestError
+        If an archive is broken or has no data member, or if it has several and only one is expected.
+    """
     file.seek(0)
-    if magic in _ZIP:
-        with _archive(file, path) as archive:
-            member = _only_member(archive, path)
-            try:
-                with archive.open(member) as text:
-                    share = member.compress_size / max(member.file_size, 1)
-                    yield from _unpacked(
-                        text, "zip archive", lambda: int(text.tell() * share), progress, size // 4
-                    )
-            except NotImplementedError as error:
-                message = f"{path}: a zip archive packed in a way not supported: {error}"
-                raise IngestError(message, path=str(path)) from error
-    elif magic.startswith(_GZIP):
-        with gzip.GzipFile(fileobj=file) as text:
-            yield from _unpacked(text, "gzip stream", file.tell, progress, size)
-    else:
-        yield from _unpacked(file, "file", file.tell, progress, size // 4)
+    if _begins(file, *_ZIP):
+        yield from _zipped(file, path, several=several)
+        return
+    is_tar = _is_tar(_stream(file)[0])
+    stream, what = _stream(file)
+    if is_tar:
+        yield from _tarred(stream, file, path, several=several)
+        return
+    name = path.name if stream is file else _PACKING.sub("", path.name)
+    yield _Text(name, stream, what, file.tell)
 
 
-def _unpacked(
-    text: Any, what: str, position: Callable[[], int], progress: Callable[[int], object], size: int
-) -> Iterator[bytes | str]:
-    """Yield the blocks of a stream; if it is broken, the last item is the reason as a str."""
-    position_before = unpacked = 0
-    reason_broken: str | None = None
-    while reason_broken is None:
-        parts: list[bytes] = []
-        try:
-            # Read in a loop, because a packed stream returns few bytes per read.
-            while size_missing := size - sum(map(len, parts)):
-                part = text.read1(size_missing)
-                if not part:
-                    break
-                parts.append(part)
-        except EOFError:
-            reason_broken = f"the {what} breaks off"
-        except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
-            reason_broken = f"the {what} is broken: {error}"
-            # Damage is noticed late, so the last unpacked bytes may be wrong. They are right if the error is only that
-            # other bytes follow a complete stream, whose checksum was right.
-            if not str(error).startswith("Not a gzipped file"):
-                parts.clear()
-        position_now = position()
-        progress(position_now - position_before)
-        position_before = position_now
-        unpacked += sum(map(len, parts))
-        if unpacked > max(_LARGEST_RATIO * position_now, _LONGEST):
-            reason_broken = (
-                f"the {what} unpacks to over {_LARGEST_RATIO} times its size; unpack a right one by hand"
-            )
-        if parts:
-            yield b"".join(parts)
-        elif reason_broken is None:
-            return
-    yield reason_broken
+_PACKING = re.compile(r"(?<=.)\.(gz|bz2|xz|zst|zstd)$", re.IGNORECASE)
 
 
-def _archive(file: BinaryIO, path: Path) -> zipfile.ZipFile:
+def _begins(file: BufferedReader, *begins: bytes) -> bool:
+    """Return whether a file begins with one of some bytes; a file that is cut off before their end counts."""
+    magic = file.peek(8)
+    return any(magic and magic[: len(begin)] == begin[: len(magic)] for begin in begins)
+
+
+class _Xz(io.RawIOBase):
+    """The text of xz streams; other bytes between them are an error, which `lzma.LZMAFile` would overlook."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._stream = lzma.LZMADecompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        text = b""
+        while not text:
+            packed = self._stream.unused_data.lstrip(b"\0") if self._stream.eof else b""
+            if not packed and (self._stream.eof or self._stream.needs_input):
+                packed = self._file.read(_AT_ONCE)
+                if not packed and self._stream.eof:
+                    return 0
+                if not packed:
+                    raise EOFError
+            if self._stream.eof:
+                self._stream = lzma.LZMADecompressor()
+            text = self._stream.decompress(packed, len(buffer))
+        buffer[: len(text)] = text
+        return len(text)
+
+
+class _Packed:
+    """A file that stays open when Arrow is done with it."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self.read = file.read
+
+    def close(self) -> None:
+        """Leave the file open."""
+
+
+def _unpacked_by_arrow(file: Any, *, packing: str) -> BufferedReader:
+    stream = pa.CompressedInputStream(pa.PythonFile(_Packed(file), mode="r"), packing)
+    return BufferedReader(stream, _AT_ONCE)
+
+
+_STREAMS: Mapping[bytes, tuple[str, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        _GZIP: ("gzip stream", lambda file: gzip.GzipFile(fileobj=file)),
+        b"BZh": ("bzip2 stream", partial(_unpacked_by_arrow, packing="bz2")),
+        b"\xfd7zXZ\0": ("xz stream", lambda file: BufferedReader(_Xz(file), _AT_ONCE)),
+        b"\x28\xb5\x2f\xfd": ("zstd stream", partial(_unpacked_by_arrow, packing="zstd")),
+    }
+)
+"""What unpacks a stream, by the first bytes of the stream, and what a message calls it."""
+
+_DAMAGE = (EOFError, OSError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
+"""Errors of what unpacks. An OSError with a number is one of the disk."""
+
+_BREAKS_OFF = re.compile("^$|Truncated|ended before|unexpected end")
+"""What is said of a stream or an archive that is cut off."""
+
+
+def _reason(error: Exception, what: str) -> str:
+    """Return why a stream or an archive cannot be unpacked; an error of the disk is raised again."""
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
+    return f"the {what} " + ("breaks off" if _BREAKS_OFF.search(str(error)) else f"is broken: {error}")
+
+
+def _stream(file: BufferedReader) -> tuple[Any, str]:
+    """Return what unpacks a file, and what a message calls it; the file itself if it is not packed."""
+    file.seek(0)
+    for begin, (what, unpacked) in _STREAMS.items():
+        if _begins(file, begin):
+            return unpacked(file), what
+    return file, "file"
+
+
+def _is_tar(stream: Any) -> bool:
+    """Return whether a text begins with the header of a tar archive, which has a checksum."""
     try:
-        return zipfile.ZipFile(file)
-    except zipfile.BadZipFile as error:
+        tarfile.TarInfo.frombuf(stream.read(tarfile.BLOCKSIZE), tarfile.ENCODING, "surrogateescape")
+    except _DAMAGE:
+        return False
+    return True
+
+
+class _Header(tarfile.TarInfo):
+    """A member of a tar archive; a header that is broken is an error, which `tarfile` takes for the end."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.HeaderError as error:
+            raise EOFError(f"a header of a member is broken: {error}") from error
+
+
+def _tarred(stream: Any, file: BufferedReader, path: Path, *, several: bool) -> Iterator[_Text]:
+    """Yield the data members of a tar archive."""
+    names: list[str] = []
+    before = 0
+    largest = max(_LARGEST_RATIO * os.fstat(file.fileno()).st_size, _LONGEST)
+    try:
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
+            for member in archive:
+                if member.offset_data + member.size > largest:
+                    raise IngestError(f"{path}: {member.name} {_BOMB}", path=str(path))
+                if not member.isfile() or _NO_DATA.search(member.name):
+                    continue
+                names.append(member.name)
+                if not several and len(names) > 1:
+                    break
+                text = archive.extractfile(member)
+                yield _Text(PurePosixPath(member.name).name, text, "tar archive", file.tell, before)
+                before = file.tell()
+            else:
+                # What packs the archive has its checksum at its end, behind the end of the archive.
+                assert archive.fileobj is not None
+                if archive.fileobj.read(_LONGEST).strip(b"\0"):
+                    raise EOFError("more follows its end")
+    except _DAMAGE as error:
+        raise IngestError(f"{path}: {_reason(error, 'tar archive')}", path=str(path)) from error
+    _require_members(names, path, "tar", several=several)
+
+
+_BOMB = f"would unpack to more than {_LARGEST_RATIO} times its size; unpack it by hand if it is no bomb"
+
+
+def _zipped(file: BufferedReader, path: Path, *, several: bool) -> Iterator[_Text]:
+    """Yield the data members of a zip archive."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            data_members = _data_members(archive)
+            _require_members([member.filename for member in data_members], path, "zip", several=several)
+            for member in data_members:
+                _require_readable(member, path)
+                with archive.open(member) as packed:
+                    share = member.compress_size / max(member.file_size, 1)
+                    name = PurePosixPath(member.filename).name
+                    yield _Text(name, packed, "zip archive", partial(_share_of, packed, share))
+    except NotImplementedError as error:
+        message = f"{path}: a zip archive packed in a way not supported: {error}"
+        raise IngestError(message, path=str(path)) from error
+    except (zipfile.BadZipFile, struct.error) as error:
         # The table of contents is at the end of the archive.
         message = f"{path}: no whole zip archive, or one that was cut off: {error}"
         raise IngestError(message, path=str(path)) from error
 
 
-def _only_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
-    """Return the archive's only file; IngestError if there is not exactly one, or if it is encrypted or too large."""
-    members = [member for member in archive.infolist() if not member.is_dir()]
+def _share_of(packed: Any, share: float) -> int:
+    return int(packed.tell() * share)
+
+
+def _data_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the members of an archive that hold data; a .txt beside a .csv of its name is a report about it."""
+    files = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not _NO_DATA.search(member.filename)
+    ]
+    names = {member.filename for member in files}
+    return [member for member in files if f"{member.filename.removesuffix('.txt')}.csv" not in names]
+
+
+def _require_members(names: Sequence[str], path: Path, kind: str, *, several: bool) -> None:
+    """Raise IngestError unless an archive has a data member, and not several if only one is expected."""
+    if len(names) == 1 or (names and several):
+        return
+    shown = ", ".join(names[:5])
+    content = f"{len(names)} files: {shown}{', …' if len(names) > 5 else ''}" if names else "no file"
+    raise IngestError(
+        f"{path}: a {kind} archive of one file was expected, it holds {content}", path=str(path)
+    )
+
+
+def _require_readable(member: zipfile.ZipInfo, path: Path) -> None:
+    """Raise IngestError if a member is encrypted, or so large that it could fill the disk."""
     reason = ""
-    if len(members) != 1:
-        names = ", ".join(member.filename for member in members[:5])
-        content = (
-            f"{len(members)} files: {names}{', …' if len(members) > 5 else ''}" if members else "no file"
-        )
-        reason = f"a zip archive of one file was expected, it holds {content}"
-    elif members[0].flag_bits & _ENCRYPTED:
+    if member.flag_bits & _ENCRYPTED:
         reason = "the zip archive is encrypted"
-    elif members[0].file_size > _LARGEST_RATIO * max(members[0].compress_size, 1):
-        (member,) = members
+    elif member.file_size > _LARGEST_RATIO * max(member.compress_size, 1):
         reason = (
             f"{member.filename} would unpack to {member.file_size:,} bytes from {member.compress_size:,}, more than "
             f"{_LARGEST_RATIO} times as much; unpack it by hand if it is no zip bomb"
         )
     if reason:
         raise IngestError(f"{path}: {reason}", path=str(path))
-    return members[0]
+
+
+def _in_utf8(text: _Text, blocks: Iterable[bytes | str]) -> Iterator[bytes | str]:
+    """Yield the blocks of a text without a byte order mark, and those of UTF-16 with one as UTF-8."""
+    try:
+        mark = text.stream.peek(4)
+    except _DAMAGE as error:
+        yield _reason(error, text.what)
+        return
+    if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        # Half a pair of code units becomes bytes that are no UTF-8, and so a bad line.
+        decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+        for block in blocks:
+            yield block if isinstance(block, str) else decoder.decode(block).encode("utf-8", "surrogatepass")
+        if decoder.getstate()[0]:
+            yield "the UTF-16 text breaks off"
+        return
+    if mark.startswith(codecs.BOM_UTF8):
+        text.stream.read(len(codecs.BOM_UTF8))
+    yield from blocks
+
+
+def _blocks(text: _Text, progress: Callable[[int], object], size: int = 0) -> Iterator[bytes | str]:
+    """Yield the blocks of a text; if its stream is broken, the last item is the reason as a str."""
+    size = size or BLOCK
+    if not text.what.endswith("stream"):
+        size //= 4
+    position_before, unpacked = text.before, 0
+    reason_broken: str | None = None
+    while reason_broken is None:
+        parts: list[bytes] = []
+        try:
+            # Read in a loop, because a packed stream returns few bytes per read.
+            while size_missing := size - sum(map(len, parts)):
+                part = text.stream.read1(min(size_missing, _AT_ONCE))
+                if not part:
+                    break
+                parts.append(part)
+        except _DAMAGE as error:
+            reason_broken = _reason(error, text.what)
+            # Damage is noticed late, so the last unpacked bytes may be wrong. They are right if the error is only that
+            # the stream ends early, or that other bytes follow a complete stream, whose checksum was right.
+            if not reason_broken.endswith("breaks off") and not str(error).startswith("Not a gzipped file"):
+                parts.clear()
+        position_now = text.position()
+        progress(position_now - position_before)
+        position_before = position_now
+        unpacked += sum(map(len, parts))
+        if unpacked > max(_LARGEST_RATIO * position_now, _LONGEST):
+            reason_broken = (
+                f"the {text.what} unpacks to over {_LARGEST_RATIO} times its size; unpack a right one by hand"
+            )
+        if parts:
+            yield b"".join(parts)
+        elif reason_broken is None:
+            return
+    yield reason_broken

@@ -69,9 +69,10 @@ def registry_rows(
         names: dict[str, str | None] = {}
         if market.normalized_symbol or market.coin or market.quote or key not in markets_with_coin:
             is_only = len(summaries) == 1 and not has_later_pieces
-            names = _names(key[1], market, needed=summary.traded and is_only)
-        if names and market.normalized_symbol is None and market.quote is None:
-            guesses.add(key)
+            namer = market if market.normalized_symbol or market.coin or market.quote else parsed.markets.get(key, market)
+            names = _names(key[1], namer, needed=summary.traded and is_only)
+            if names and namer.normalized_symbol is None and namer.quote is None:
+                guesses.add(key)
         since = summary.since
         if since is None and key not in markets_with_time and not has_later_pieces:
             # The time of receipt is the last resort: registered times are of the exchange's clock.
@@ -180,7 +181,8 @@ def _class_of(key: MarketKey, market: Market, summary: _Summary, parsed: Parsed)
     may hold markets of every class, or only holds futures. It is null for a market with only open interest, which may
     be a perpetual or a future.
     """
-    category = market.category or parsed.class_of(key[1]) or told_class(key[1])
+    in_file = parsed.markets.get(key, market)
+    category = market.category or in_file.category or told_class(key[1])
     if category:
         return category
     if summary.funded:

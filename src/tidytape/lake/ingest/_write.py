@@ -265,8 +265,7 @@ class Writer:
     def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Convert amounts to coin; return the contracts to register before the events, and the markets to register."""
         registered = self._lake.markets()
-        market = parsed.market or self._market
-        converted = conversions(parsed, market, registered, self._holds_events)
+        converted = conversions(parsed, self._market, registered, self._holds_events)
         for batch in parsed.batches:
             batch.kind = batch.kind or parsed.kind
             in_coin(batch, converted.contracts.get(batch.table.name, {}))
@@ -274,8 +273,8 @@ class Writer:
                 batch.change(in_steps)
             if batch.table is not TRADES:  # their amount in the quote is computed, not read
                 require_quotes(batch)
-        known_option_interest(parsed, market)
-        markets, guesses = registry_rows(parsed, market, registered, earlier=self._seen)
+        known_option_interest(parsed, self._market)
+        markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._seen)
         self._lake_writer._require_writable(*(batch.table for batch in parsed.batches), MARKETS)
         self._seen.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses

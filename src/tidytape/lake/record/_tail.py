@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from functools import cached_property
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +28,7 @@ _MARKED = 4 * 2**10
 
 
 _UNREADABLE = {
-    begin: f"packed by {tool}, which ingest does not read; unpack it, and follow again"
+    begin: f"packed by {tool}, which follow does not read; unpack it, and follow again"
     for begin, tool in {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"BZh": "bzip2"}.items()
 }
 
@@ -64,7 +65,7 @@ class Log:
         Why its packed stream cannot be read to the end; empty if it can.
     """
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: BufferedReader) -> None:
         self.path, self._raw = path, file
         self.offset = self.line = 0
         self.is_ended = False
