@@ -171,8 +171,7 @@ CRYPTODATADOWNLOAD = {
     "cryptodatadownload_renamed": candles(
         name="prices.csv",
         content=_CDD_HOURS,
-        needed={"--exchange": "BINANCE"},
-        said={"--interval": "1h"},
+        needed={"--exchange": "BINANCE", "--interval": "1h"},
         rows=_CDD_ROWS,
         exchange="BINANCE",
         raw_symbol="BTCUSDT",
@@ -225,6 +224,8 @@ CRYPTODATADOWNLOAD = {
 }
 
 _NAMED = {"--exchange": "KRAKEN", "--raw-symbol": "BTC/USD"}
+_ONE_STEP = {"--interval": "1m"}
+"""Two rows have one step, which may be a gap; three show the length."""
 _TWO_MINUTES = (
     (NOON, MINUTE, 60000.5, 60001.0, 59999.0, 60001.0, 0.75),
     (NOON + MINUTE, MINUTE, 60001.0, 60002.0, 60001.0, 60002.0, 0.1),
@@ -238,8 +239,7 @@ PANDAS = {
             "2024-08-08 12:00:00,60000.5,60001.0,59999.0,60001.0,0.75",
             "2024-08-08 12:01:00,60001.0,60002.0,60001.0,60002.0,0.1",
         ),
-        needed=_NAMED,
-        said={"--interval": "1m"},
+        needed=_NAMED | _ONE_STEP,
         rows=_TWO_MINUTES,
         exchange="KRAKEN",
         normalized_symbol="BTC-USD",
@@ -251,9 +251,19 @@ PANDAS = {
             "0,2024-08-08 12:00:00+00:00,60000.5,60001.0,59999.0,60001.0,0.75",
             "1,2024-08-08 12:01:00+00:00,60001.0,60002.0,60001.0,60002.0,0.1",
         ),
-        needed=_NAMED,
-        said={"--interval": "1m"},
+        needed=_NAMED | _ONE_STEP,
         rows=_TWO_MINUTES,
+    ),
+    "pandas_three_rows": candles(
+        name="prices.csv",
+        content=lines(
+            "Date,Open,High,Low,Close,Volume",
+            "2024-08-08 12:00:00,60000.5,60001.0,59999.0,60001.0,0.75",
+            "2024-08-08 12:01:00,60001.0,60002.0,60001.0,60002.0,0.1",
+            "2024-08-08 12:02:00,60002.0,60003.0,60002.0,60003.0,0.2",
+        ),
+        needed=_NAMED,
+        rows=(*_TWO_MINUTES, (NOON + 2 * MINUTE, MINUTE, 60002.0, 60003.0, 60002.0, 60003.0, 0.2)),
     ),
     "ccxt_csv": candles(
         name="BTC_USD-1m.csv",
@@ -270,8 +280,7 @@ PANDAS = {
         name="ohlcv.json",
         content="[[1723118400000, 60000.5, 60001.0, 59999.0, 60001.0, 0.75],"
         " [1723118460000, 60001.0, 60002.0, 60001.0, 60002.0, 0.1]]",
-        needed=_NAMED,
-        said={"--interval": "1m"},
+        needed=_NAMED | _ONE_STEP,
         rows=_TWO_MINUTES,
     ),
 }

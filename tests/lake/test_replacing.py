@@ -240,9 +240,7 @@ def test_rows_of_other_markets_and_files_stay(lake: Lake) -> None:
     )  # fmt: skip
     lake.writer().append("option_quotes", OPTION_QUOTES.conform(quotes), source="a")
     new = quotes.filter(pl.col("coin") == "BTC").with_columns(implied_volatility=55.0)
-    with pytest.raises(
-        IngestError, match=r"1 in all: X A, .* 2024-08-08T00:00:00Z has .* 55\.0 and 50\.0"
-    ):
+    with pytest.raises(IngestError, match=r"1 in all: X A, .* 2024-08-08T00:00:00Z has .* 55\.0 and 50\.0"):
         lake.writer().append("option_quotes", OPTION_QUOTES.conform(new), source="b")
     report = lake.writer().append("option_quotes", OPTION_QUOTES.conform(new), source="b", replace=True)
     assert (report.replaced, report.rows_new) == (1, 0)

@@ -207,7 +207,15 @@ DESCRIPTIONS: tuple[Description, ...] = (
             title="candles of OKX",
             header=("instrument_name", *_PRICES, "vol", "vol_quote", "open_time", "confirm"),
             row=row,
-            reads=(_candles(_OKX_CANDLES | {"volume": coins}, "ms", where={"confirm": "^1$"}, counted=COIN),),
+            reads=(
+                _candles(
+                    _OKX_CANDLES | {"volume": coins},
+                    "ms",
+                    where={"confirm": "^1$"},
+                    interval="1m",
+                    counted=COIN,
+                ),
+            ),
             market={"exchange": exchange},
         )
         for exchange, row, coins in _OKX_BY_SYMBOL

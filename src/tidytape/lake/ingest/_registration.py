@@ -69,7 +69,8 @@ def registry_rows(
         names: dict[str, str | None] = {}
         if market.normalized_symbol or market.coin or market.quote or key not in markets_with_coin:
             is_only = len(summaries) == 1 and not has_later_pieces
-            namer = market if market.normalized_symbol or market.coin or market.quote else parsed.markets.get(key, market)
+            is_named = market.normalized_symbol or market.coin or market.quote
+            namer = market if is_named else parsed.markets.get(key, market)
             names = _names(key[1], namer, needed=summary.traded and is_only)
             if names and namer.normalized_symbol is None and namer.quote is None:
                 guesses.add(key)
