@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
+import random
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -84,6 +86,61 @@ def require_market(lake: Lake, sample: Sample) -> None:
         for name, fact in market.items():
             pattern = getattr(sample, name)
             assert not pattern or re.fullmatch(pattern, str(fact)), f"{name} is {fact}, not {pattern}"
+
+
+PIECES = (
+    '"',
+    ",",
+    ";",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\n",
+    "\r",
+    "\x00",
+    "é",
+    "#",
+    "nan",
+    "null",
+    "-",
+    "1e999",
+    "9" * 30,
+    "\ufeff",
+)
+
+
+def damaged(text: str, chance: random.Random) -> str:
+    """Return a text with some parts cut, doubled, put in, or in another order."""
+    for _ in range(chance.randint(1, 3)):
+        start = chance.randrange(len(text) + 1)
+        end = min(len(text), start + chance.randint(1, 30))
+        rows = text.split("\n")
+        chance.shuffle(rows)
+        text = chance.choice(
+            [
+                text[:start] + text[end:],
+                text[:start] + text[start:end] * 2 + text[end:],
+                text[:start] + chance.choice(PIECES) + text[start:],
+                text[:start],
+                "\n".join(rows),
+            ]
+        )
+    return text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_file_is_read_or_refused(run, folder, seed):
+    chance = random.Random(seed)
+    samples = [sample for sample in SAMPLES.values() if isinstance(sample.content, str)]
+    for number in range(40):
+        sample = chance.choice(samples)
+        damage = dataclasses.replace(sample, content=damaged(str(sample.content), chance))
+        path = written(folder / str(number), damage)
+        options = words_of({**sample.needed, **sample.said})
+        code, text = run("ingest", "auto", path, "--lake", folder / f"lake{number}", *options)
+        assert code in {0, 1, 2}, text
+        assert "unexpected" not in text, (damage.content, text)
 
 
 GOOD = {name: sample for name, sample in SAMPLES.items() if not sample.refused}

@@ -152,9 +152,9 @@ class Parts:
         next_positions = counts.cumsum() - counts  # for each point, where its next level goes
         rows_placed = 0
         for part in self.levels:
-            rows = np.arange(part.rows.height)
+            places = np.arange(part.rows.height)
             shifts = next_positions - (part.counts.cumsum() - part.counts)
-            order[rows + np.repeat(shifts, part.counts)] = rows + rows_placed
+            order[places + np.repeat(shifts, part.counts)] = places + rows_placed
             next_positions += part.counts
             rows_placed += part.rows.height
         return pl.concat(tables, how="diagonal_relaxed")[order], point_of_level

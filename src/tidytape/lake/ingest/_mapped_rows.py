@@ -165,6 +165,8 @@ class MappedRows:
         if self.table is RECORDED_CANDLES:
             texts = self._with_values(texts)
         events = self.parsed.bad.take(checked(texts, self._fields(texts)))
+        if events.is_empty():
+            return
         if self._length_by_rows is not None and self.constants[self._length_by_rows] == BY_ROWS:
             self.constants[self._length_by_rows] = _step(events, self._length_by_rows, self.job)
         constants = {name: pl.lit(value) for name, value in self.constants.items() if name not in self.mapped}
@@ -369,11 +371,11 @@ def _step(rows: pl.DataFrame, parameter: str, job: Job) -> int:
     if parameter == "funding_interval":
         steps = steps.with_columns(pl.col("timestamp").add(MINUTE // 2) // MINUTE * MINUTE)
     lengths = steps.to_series().drop_nulls()
-    least = lengths.min()
+    least = lengths.min() if len(lengths) >= _FEWEST_STEPS else 0
     count = (lengths == least).sum()
     is_of_all, is_of_most = count == len(lengths), 2 * count > len(lengths)
     is_shown = is_of_all if parameter == "funding_interval" else is_of_most and least in LENGTHS.values()
-    if len(lengths) < _FEWEST_STEPS or not is_shown or not isinstance(least, int) or least <= 0:
+    if not is_shown or not isinstance(least, int) or least <= 0:
         raise QueryError(
             parameter,
             got=None,
