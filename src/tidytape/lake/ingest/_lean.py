@@ -186,9 +186,9 @@ class Lean(Layout):
     interval: str | None = option("Length of candles of hours or days, if nothing shows it: 1h or 1d.")
 
     def __post_init__(self) -> None:
-        for name, known in (("security", _SECURITIES), ("interval", _OF_ALL_DAYS)):
-            if getattr(self, name) not in {None, *known}:
-                raise QueryError(name, got=getattr(self, name), expected="one of " + ", ".join(known))
+        for name, words in (("security", _SECURITIES), ("interval", _OF_ALL_DAYS)):
+            if getattr(self, name) not in {None, *words}:
+                raise QueryError(name, got=getattr(self, name), expected="one of " + ", ".join(words))
         try:
             pl.Series([date(2000, 1, 1)]).cast(pl.Datetime).dt.replace_time_zone(self.time_zone)
         except (pl.exceptions.PolarsError, TypeError) as error:
@@ -228,9 +228,9 @@ class Lean(Layout):
             parsed.batch(RECORDED_CANDLES).change(lambda candles: candles.with_columns(volume=None))
         if file.time_zone != "UTC":
             days = ": each day is stored as the same date in UTC" if file.interval == "1d" else ""
-            said = f"whose times were read in {file.time_zone}{days}"
+            sentence = f"whose times were read in {file.time_zone}{days}"
             row = "open interest report" if file.is_interest else "candle"
-            parsed.notes.append(Note(row, said, parsed.batch(table).rows))
+            parsed.notes.append(Note(row, sentence, parsed.batch(table).rows))
         return parsed
 
     def _described(self, job: Job) -> _File:
