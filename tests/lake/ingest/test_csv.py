@@ -384,7 +384,10 @@ def test_a_tab_may_be_given_as_a_shell_passes_it_on(write, lake):
             (HEAD + ",größe\n" + row(1) + ",2\n").encode("latin-1"),
             "x:1: the header cannot be read: not UTF-8",
         ),
-        (f"{HEAD}\n{row(1)}\n".encode("utf-16"), "x:1: the header cannot be read: not UTF-8"),
+        (
+            b"\xff\xfe\0\xd8" + f"{HEAD}\n{row(1)}\n".encode("utf-16-le"),  # half a pair of code units
+            "x:1: the header cannot be read: not UTF-8",
+        ),
         (f"{HEAD}\r{row(1)}\r".encode(), "x:1: the header cannot be read: it holds a bare carriage return"),
     ],
 )

@@ -258,6 +258,13 @@ def test_one_candle_at_midnight_has_no_length(zipped, lake):
     assert [candle[1] for candle in candles(lake)] == ["2024-08-08 00:00:00"]
 
 
+def test_a_length_that_the_names_contradict_is_refused(zipped, lake):
+    with pytest.raises(
+        QueryError, match="interval: got '1h', expected nothing, files of 1m have none to choose"
+    ):
+        ingest(zipped("0,1,1,1,1,1"), lake, Lean(interval="1h"), market=X)
+
+
 @pytest.mark.slow
 def test_rows_before_2000_are_counted_and_left_out(zipped, lake):
     path = zipped("19991231 15:00,1,1,1,1,1", *HOURS, name="abcd.csv", archive="abcd.zip")

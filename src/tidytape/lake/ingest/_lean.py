@@ -67,7 +67,7 @@ from tidytape.lake._batch import Spool
 from tidytape.lake._symbols import guessed
 from tidytape.lake._tables import OPEN_INTEREST, RECORDED_CANDLES
 from tidytape.lake.ingest._decode import Header, split
-from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress, nothing_to_choose
 from tidytape.lake.ingest._lines import BadLines, first_text, inner_name, members
 from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market, option
@@ -186,9 +186,9 @@ class Lean(Layout):
     interval: str | None = option("Length of candles of hours or days, if nothing shows it: 1h or 1d.")
 
     def __post_init__(self) -> None:
-        for name, known in (("security", _SECURITIES), ("interval", _OF_ALL_DAYS)):
-            if getattr(self, name) not in {None, *known}:
-                raise QueryError(name, got=getattr(self, name), expected="one of " + ", ".join(known))
+        for name, words in (("security", _SECURITIES), ("interval", _OF_ALL_DAYS)):
+            if getattr(self, name) not in {None, *words}:
+                raise QueryError(name, got=getattr(self, name), expected="one of " + ", ".join(words))
         try:
             pl.Series([date(2000, 1, 1)]).cast(pl.Datetime).dt.replace_time_zone(self.time_zone)
         except (pl.exceptions.PolarsError, TypeError) as error:
@@ -228,9 +228,9 @@ class Lean(Layout):
             parsed.batch(RECORDED_CANDLES).change(lambda candles: candles.with_columns(volume=None))
         if file.time_zone != "UTC":
             days = ": each day is stored as the same date in UTC" if file.interval == "1d" else ""
-            said = f"whose times were read in {file.time_zone}{days}"
+            sentence = f"whose times were read in {file.time_zone}{days}"
             row = "open interest report" if file.is_interest else "candle"
-            parsed.notes.append(Note(row, said, parsed.batch(table).rows))
+            parsed.notes.append(Note(row, sentence, parsed.batch(table).rows))
         return parsed
 
     def _described(self, job: Job) -> _File:
@@ -270,10 +270,9 @@ class Lean(Layout):
                 hint=f'Lean(security="{choices[0]}"), or tidytape ingest lean … --security {choices[0]}, says it',
             )
         is_american = security in {"equity", "option", "indexoption", "index"}
-        market = market or ("usa" if is_american else re.sub(r"[^a-z]", "", exchange.lower()))
-        ticker = match["ticker"]
+        market = market or ("usa" if is_american else _market_named(exchange))
         key = security.replace("futureoption", "future")
-        places = (f"{key}/{market}/{ticker}", f"{key}/{market}", key)
+        places = (f"{key}/{market}/{match['ticker']}", f"{key}/{market}", key)
         lean_zone = next((_ZONES[place] for place in places if place in _ZONES), None)
         if self.time_zone is None and lean_zone is None:
             raise QueryError(
@@ -283,6 +282,8 @@ class Lean(Layout):
                 hint='Lean(time_zone="UTC"), or tidytape ingest lean … --time-zone UTC, says e.g. that they are in UTC',
             )
         length = _LENGTHS.get(match["resolution"] or resolution) or self.interval
+        if self.interval not in {None, length}:
+            raise nothing_to_choose("interval", self.interval, f"files of {length}")
         return _File(
             job=job,
             security=security,
@@ -295,11 +296,16 @@ class Lean(Layout):
         )
 
 
+def _market_named(exchange: str) -> str:
+    """Return what LEAN's folders would call an exchange: BINANCE_US is binanceus."""
+    return re.sub(r"[^a-z]", "", exchange.lower())
+
+
 def _named_security(match: re.Match[str], exchange: str) -> str:
     """Return the security that the name of a member shows, or exchange and symbol; empty if they do not show it."""
     if match["month"]:
         return "cryptofuture" if match["month"] == "perp" else "future"
-    is_crypto = re.sub(r"[^a-z]", "", exchange.lower()) in _CRYPTO and guessed(match["ticker"]) is not None
+    is_crypto = _market_named(exchange) in _CRYPTO and guessed(match["ticker"]) is not None
     return "crypto" if is_crypto and not match["right"] else ""
 
 
