@@ -240,9 +240,7 @@ def test_rows_of_other_markets_and_files_stay(lake: Lake) -> None:
     )  # fmt: skip
     lake.writer().append("option_quotes", OPTION_QUOTES.conform(quotes), source="a")
     new = quotes.filter(pl.col("coin") == "BTC").with_columns(implied_volatility=55.0)
-    with pytest.raises(
-        IngestError, match=r"1 in all: X A, .* 2024-08-08T00:00:00Z has .* 55\.0 and 50\.0"
-    ):
+    with pytest.raises(IngestError, match=r"1 in all: X A, .* 2024-08-08T00:00:00Z has .* 55\.0 and 50\.0"):
         lake.writer().append("option_quotes", OPTION_QUOTES.conform(new), source="b")
     report = lake.writer().append("option_quotes", OPTION_QUOTES.conform(new), source="b", replace=True)
     assert (report.replaced, report.rows_new) == (1, 0)
@@ -255,6 +253,23 @@ def test_trades_are_events_and_are_never_replaced(lake: Lake, tape: Any) -> None
     with pytest.raises(IngestError, match="id '3'") as caught:
         lake.writer().append("trades", other, source="b", replace=True)
     assert "replace" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_client_that_stays_open_sees_what_was_replaced(lake: Lake) -> None:
+    markets = pl.DataFrame({"exchange": "X", "raw_symbol": "BTC-USD", "coin": "BTC", "quote_coin": "USD"})
+    lake.writer().register(pl.concat([markets, markets.with_columns(raw_symbol=pl.lit("BTC-PERP"))]))
+    window = {"exchange": "X", "start": T0 // 10**9, "end": T0 // 10**9 + 9 * 86_400}
+    with Client.local(lake.path, progress=False) as client:
+        for day in range(1, 6):
+            lake.writer().append("candles", candles(growing(max(0, day - 2), day)), source=f"candles {day}")
+            rows = interest({0: 1.0, 1: float(day), 2: 3.0, 3: 4.0})
+            lake.writer().append("open_interest", rows, source=f"interest {day}", replace=True)
+            rollup(lake)
+            answer = client.candles(raw_symbol="BTC-USD", interval="1d", **window)
+            assert answer["close"].to_list() == list(growing(0, day).values())
+            answer = client.open_interest(raw_symbol="BTC-PERP", interval="1m", **window)
+            assert answer["close"].to_list() == [1.0, day, 3.0, 4.0]
 
 
 # --- nulls ---

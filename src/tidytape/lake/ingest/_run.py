@@ -399,5 +399,6 @@ def meaning_of_word(reason: str, layout: Layout | None) -> str:
     if match is None or not hasattr(layout, "columns"):
         return ""
     name, word = match.groups()
-    column = next((ours for ours, theirs in (layout.columns or {}).items() if theirs == name), name)
+    column_map = layout.columns or {}
+    column = next((column for column in column_map if column_map[column] == name), name)
     return f"``columns={ {column: f'{word}:MEANING'} }`` says which of them it means"
