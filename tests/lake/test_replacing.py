@@ -255,6 +255,23 @@ def test_trades_are_events_and_are_never_replaced(lake: Lake, tape: Any) -> None
     assert "replace" not in str(caught.value)
 
 
+@pytest.mark.slow
+def test_a_client_that_stays_open_sees_what_was_replaced(lake: Lake) -> None:
+    markets = pl.DataFrame({"exchange": "X", "raw_symbol": "BTC-USD", "coin": "BTC", "quote_coin": "USD"})
+    lake.writer().register(pl.concat([markets, markets.with_columns(raw_symbol=pl.lit("BTC-PERP"))]))
+    window = {"exchange": "X", "start": T0 // 10**9, "end": T0 // 10**9 + 9 * 86_400}
+    with Client.local(lake.path, progress=False) as client:
+        for day in range(1, 6):
+            lake.writer().append("candles", candles(growing(max(0, day - 2), day)), source=f"candles {day}")
+            rows = interest({0: 1.0, 1: float(day), 2: 3.0, 3: 4.0})
+            lake.writer().append("open_interest", rows, source=f"interest {day}", replace=True)
+            rollup(lake)
+            answer = client.candles(raw_symbol="BTC-USD", interval="1d", **window)
+            assert answer["close"].to_list() == list(growing(0, day).values())
+            answer = client.open_interest(raw_symbol="BTC-PERP", interval="1m", **window)
+            assert answer["close"].to_list() == [1.0, day, 3.0, 4.0]
+
+
 # --- nulls ---
 
 

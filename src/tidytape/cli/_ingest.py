@@ -119,7 +119,7 @@ def _command(layout: type[Layout] | None) -> Callable[..., None]:
     if layout is not None:
         command.__doc__ = (inspect.getdoc(layout) or "").partition("\n")[0]
     parameters = {
-        "files": (list[Path], inspect.Parameter.empty, typer.Argument(help="Files, plain, gzipped or zipped.")),
+        "files": (list[Path], inspect.Parameter.empty, typer.Argument(help="Files, plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar).")),
         "lake": (
             str, inspect.Parameter.empty, typer.Option("--lake", help="The lake; made if there is none.")
         ),

@@ -55,7 +55,7 @@ def test_a_candle_in_full(write, lake, header, scale, unit):
     ]  # fmt: skip
     (market,) = lake.markets().to_dicts()
     names = ("normalized_symbol", "category", "available_since")
-    assert [market[name] for name in names] == ["BTC-USDT", "SPOT", T * MS]
+    assert [market[name] for name in names] == ["BTC-USDT", "PERPETUAL" if header else "SPOT", T * MS]
     assert market["block_size"] == float(aggregate.recommended_block_size(4.15))
 
 

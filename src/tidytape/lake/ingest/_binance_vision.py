@@ -514,7 +514,7 @@ class BinanceVision(Layout):
             }
             columns = header.chosen(texts, dump_fields)
             parsed.kind = header.kind
-            if header.is_line and header.kind in _OF_FUTURES:
+            if header.is_line and header.kind in _OF_FUTURES and job.market.category is None:
                 symbol = _symbol(job)
                 category = told_class(symbol) or Category.PERPETUAL.value
                 parsed.futures, parsed.markets[job.known_exchange, symbol] = True, Market(category=category)

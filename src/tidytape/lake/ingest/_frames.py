@@ -44,8 +44,13 @@ def ingest_frame(
     table: str = TRADES.name,
     market: Market | None = None,
     columns: Mapping[str, str] | None = None,
+    words: Mapping[str, Mapping[str, str]] | None = None,
     time_unit: str | Mapping[str, str] | None = None,
+    time_zone: str | None = None,
     interval: str | None = None,
+    stamped: str | None = None,
+    volatility_unit: str | None = None,
+    rate_unit: str | None = None,
     skip_bad: bool = False,
     replace: bool = False,
 ) -> IngestReport:
@@ -72,8 +77,12 @@ def ingest_frame(
     time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
         How times are written, if they are whole numbers or text. Times with a zone need no unit; ``iso`` says that
         times without a zone are in UTC, and ``date`` that dates stand for their first instant in UTC.
+    time_zone : str, optional
+        Zone of times without one, e.g. ``"America/New_York"``.
     interval : str, optional
         Length of all candles, e.g. ``"1h"``; needed if candles have no column ``interval``.
+    words, stamped, volatility_unit, rate_unit
+        See `Csv`.
     skip_bad : bool
         Leave broken rows out and count them, instead of failing. A line number in the report is that of a row, from 1.
     replace : bool
@@ -114,7 +123,17 @@ def ingest_frame(
     """
     market = market or Market()
     require_market(market)
-    layout = _Frame(table=table, columns=columns, time_unit=time_unit, interval=interval)
+    layout = _Frame(
+        table=table,
+        columns=columns,
+        words=words,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        interval=interval,
+        stamped=stamped,
+        volatility_unit=volatility_unit,
+        rate_unit=rate_unit,
+    )
     rows = _polars(frame, layout)
     layout = dataclasses.replace(layout, rows=rows)
     layout.require_used(market)
@@ -150,7 +169,7 @@ class _Frame(Mapped):
         data = self.rows.to_arrow()
         rows = MappedRows.of_arrow(self, job, data.schema, parsed)
         for column in self.time_columns:
-            if column in rows.mapped and self.time_of(column) is None:
+            if column in rows.mapped and self.time_of(column) is None and self.time_zone is None:
                 for name in rows.named(rows.mapped[column]):
                     _require_zoned(data.schema.field(name))
         try:

@@ -437,15 +437,15 @@ class _File:
 
     def _normalized(self, ticker: str) -> str | None:
         """Return the name of a ticker across exchanges; None if the caller says it, or the symbol shows it."""
-        if self.security in {"crypto", "cryptofuture"} or self.job.market.normalized_symbol:
+        if self.security in {"crypto", "cryptofuture"} or self.job.market.normalized_symbol or self.job.market.quote:
             return None
         places = (f"{self.market}/{ticker.lower()}", self.market)
         currency = next((_CURRENCIES[place] for place in places if place in _CURRENCIES), None)
         if currency is None and self.security not in {"future", "futureoption"}:
             raise QueryError(
-                "normalized_symbol",
+                "quote",
                 got=None,
-                expected=f"{ticker} and its currency, e.g. {ticker}-USD: that of {self.job.path.name} is not known",
+                expected=f"the currency of {ticker}, e.g. USD: that of {self.job.path.name} is not known",
             )
         return None if currency is None else f"{ticker}-{currency}"
 

@@ -58,7 +58,7 @@ def ingest(
     Parameters
     ----------
     files : path or iterable of paths
-        Plain, gzip or zip. A recording may be in several files, which may overlap: each row is added once.
+        Plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar). A recording may be in several files, which may overlap: each row is added once.
     lake : Lake
         The lake that gets the files.
     layout : Layout, optional
@@ -404,5 +404,6 @@ def meaning_of_word(reason: str, layout: Layout | None) -> str:
     if match is None or not hasattr(layout, "columns"):
         return ""
     name, word = match.groups()
-    column = next((ours for ours, theirs in (columns or {}).items() if theirs == name), name)
+    column_map = columns or {}
+    column = next((column for column in column_map if column_map[column] == name), name)
     return f"``words={ {column: {word: 'MEANING'}} }`` says which of them it means"
