@@ -305,7 +305,9 @@ def test_a_value_fills_a_null_and_no_null_a_value(
 def test_a_lake_without_funding_intervals_is_mended_without_the_files(lake: Lake) -> None:
     lake.writer().append("funding", funding({0: 0.1, 1: 0.2}), source="a")
     rows = lake.scan("funding").collect()
-    report = ingest_frame(rows, lake, table="funding", time_unit="ns", market=Market(funding_interval="8h"))
+    report = ingest_frame(
+        rows, lake, table="funding", time_unit="ns", rate_unit="fraction", market=Market(funding_interval="8h")
+    )
     assert report.count(FUNDING).replaced == 2
     assert stored(lake, FUNDING, "funding_interval") == [8 * 60 * MINUTE] * 2
     assert stored(lake, FUNDING, "rate") == [0.1, 0.2]

@@ -10,21 +10,22 @@ quote. So trades are read once, and every later answer is computed from minutes:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 
+from tidytape.aggregate._trades import HAS_SIDES, summed_by_side
 from tidytape.analytics._arguments import one_of
-from tidytape.catalogue import Interval, Side
+from tidytape.catalogue import Interval
 from tidytape.frames import _exact as exact
 from tidytape.frames._door import BUCKET, MARKET, OHLC
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import first, last, order_keys
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.times import AnyInterval, frame_interval
+from tidytape.times import frame_interval
 
 Amount = Literal["coin", "quote"]
 
@@ -39,7 +40,6 @@ _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
     "coin": _SIDES,
     "quote": ("buy_quote_volume", "sell_quote_volume"),
 }
-_SIDELESS: Final = "__sideless"
 
 
 @tabular(_TRADES, new_times=dict.fromkeys(_TIMES[1:], "timestamp"))
@@ -246,33 +246,23 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     >>> minute_profile(trades, block_size=1).select("price", "buy_volume", "sell_quote_volume").rows()
     [(10.0, 1.0, 20.0)]
     """
-    grid, side = Grid.of(block_size), nw.col("side")
-    totals = dict(zip(("amount", "quote_amount"), _VOLUME.values(), strict=True))
-    columns = {
-        name: (amount, side == known_side.value)
-        for amount, names in zip(totals, _PROFILE.values(), strict=True)
-        for name, known_side in zip(names, (Side.BUY, Side.SELL), strict=True)
-    }
-    is_known = side.is_in([known_side.value for known_side in Side])
-    has_sides = nw.col(_SIDELESS) == 0
+    grid, has_sides = Grid.of(block_size), nw.col(HAS_SIDES) == 1
+    amounts = dict(zip(("amount", "quote_amount"), _PROFILE.values(), strict=True))
+    rows = trades.with_columns(
+        bucket_start(nw.col("timestamp"), Interval.MINUTE).alias(BUCKET),
+        grid.row(nw.col("price")).alias("row"),
+    )
     return (
-        exact.in_parts(trades.with_columns(grid.row(nw.col("price")).alias("row")), *totals)
-        .with_columns(
-            *(
-                part
-                for name, (amount, is_side) in columns.items()
-                for part in exact.where(is_side, amount, name)
-            ),
-            nw.when(is_known).then(0).otherwise(1).alias(_SIDELESS),
-        )
-        .pipe(_rows_summed, Interval.MINUTE, [*columns, *totals])
-        .with_columns(*map(exact.total, (*columns, *totals)), grid.price(nw.col("row")).alias("price"))
+        summed_by_side(rows, [*MARKET, BUCKET, "row"], amounts)
         .select(
             *MARKET,
-            "timestamp",
-            "price",
-            *(nw.when(has_sides).then(nw.col(name)).alias(name) for name in columns),
-            *(nw.when(~has_sides).then(nw.col(name)).alias(total) for name, total in totals.items()),
+            nw.col(BUCKET).alias("timestamp"),
+            grid.price(nw.col("row")).alias("price"),
+            *(name for names in amounts.values() for name in names),
+            *(
+                nw.when(~has_sides).then(nw.col(amount)).alias(total)
+                for amount, total in zip(amounts, _VOLUME.values(), strict=True)
+            ),
         )
         .sort(*MARKET, "timestamp", "price")
     )
@@ -336,37 +326,28 @@ def profile_of(
     grid, total, (bought, sold) = Grid.of(block_size), nw.col(_VOLUME[amount]), map(nw.col, _PROFILE[amount])
     if _VOLUME[amount] not in minutes.collect_schema().names():
         minutes = minutes.with_columns(nw.lit(None, nw.Float64()).alias(_VOLUME[amount]))
-    is_sideless = (bought.is_null() | sold.is_null()) & ~total.is_null()
+    is_sideless = bought.is_null() & ~total.is_null()
     rows = minutes.select(
         *MARKET,
-        "timestamp",
+        bucket_start(nw.col("timestamp"), frame_interval(interval)).alias(BUCKET),
         grid.row(nw.col("price")).alias("row"),
         # A total without sides is added to what was bought, so that only two columns are split into parts.
-        nw.when(is_sideless).then(total).otherwise(bought).alias("buy_volume"),
+        nw.coalesce(bought, total).alias("buy_volume"),
         nw.when(is_sideless).then(nw.lit(0.0)).otherwise(sold).alias("sell_volume"),
-        nw.when(is_sideless).then(1).otherwise(0).alias(_SIDELESS),
+        (~is_sideless).cast(nw.Int8()).alias(HAS_SIDES),
     )
-    has_sides, volume = nw.col(_SIDELESS) == 0, nw.col("buy_volume") + nw.col("sell_volume")
+    has_sides, volume = nw.col(HAS_SIDES) == 1, nw.col("buy_volume") + nw.col("sell_volume")
     return (
-        _rows_summed(exact.in_parts(rows, *_SIDES), frame_interval(interval), _SIDES)
-        .with_columns(exact.added(*_SIDES, "volume"))
-        .with_columns(*map(exact.total, (*_SIDES, "volume")))
+        exact.in_parts(rows, *_SIDES)
+        .group_by(*MARKET, BUCKET, "row")
+        .agg(exact.summed(*_SIDES), nw.col(HAS_SIDES).min())
+        .with_columns(*map(exact.total, _SIDES), *exact.added(*_SIDES, "volume"))
         .select(
             *MARKET,
-            "timestamp",
+            nw.col(BUCKET).alias("timestamp"),
             grid.price(nw.col("row")).alias("price"),
             *(nw.when(has_sides).then(nw.col(name)).alias(name) for name in _SIDES),
-            nw.when(has_sides).then(volume).otherwise(nw.col("volume")).alias("volume"),
+            nw.when(has_sides).then(volume).otherwise(exact.total("volume")).alias("volume"),
         )
         .sort(*MARKET, "timestamp", "price")
-    )
-
-
-def _rows_summed(frame: Rows, interval: AnyInterval, columns: Sequence[str]) -> Rows:
-    """Return one row per market, bucket and ``row``: the sums of columns in parts, and the largest `_SIDELESS`."""
-    return (
-        frame.with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
-        .group_by(*MARKET, BUCKET, "row")
-        .agg(exact.summed(*columns), nw.col(_SIDELESS).max())
-        .rename({BUCKET: "timestamp"})
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -135,9 +136,6 @@ def _with_order(trades: Rows, time_keys: list[str]) -> Rows:
     return trades.with_columns(__price=nw.when(has_one_price | has_order).then(price))
 
 
-_SIGN = "__sign"
-
-
 @tabular([*MARKET, "timestamp", "side", "price", "amount"])
 def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | float | str) -> Rows:
     """Volume per interval and price row of each market, split by the side of the aggressor.
@@ -194,39 +192,58 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     >>> profile.select("price", "buy_volume", "sell_volume", "volume").rows()
     [(0.3, 1.0, 2.0, 3.0), (0.4, 4.0, 0.0, 4.0)]
     """
-    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), frame_interval(interval))
-    side = nw.col("side")
-    # First sum by side, and only then put the sides into two columns: so amounts are split into parts once, not once
-    # per side. Grouping by a number is faster than by text.
-    sides = (
-        exact.in_parts(trades, "amount")
-        .with_columns(
-            bucket.alias(BUCKET),
-            grid.edge(nw.col("price")).alias("price"),
-            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8()))
-            .fill_null(0)
-            .alias(_SIGN),
-        )
-        .group_by(*MARKET, BUCKET, "price", _SIGN)
-        .agg(exact.summed("amount"))
-    )
-    signs, has_sides = {"buy_volume": 1, "sell_volume": -1}, nw.col(_SIGN) == 1
+    bucket = bucket_start(nw.col("timestamp"), frame_interval(interval))
+    rows = trades.with_columns(bucket.alias(BUCKET), Grid.of(block_size).edge(nw.col("price")).alias("price"))
     volume = nw.col("buy_volume") + nw.col("sell_volume")
-    for name, sign in signs.items():
-        sides = sides.with_columns(*exact.where(nw.col(_SIGN) == sign, "amount", name))
     return (
-        sides.with_columns(nw.col(_SIGN).abs())
-        .group_by(*MARKET, BUCKET, "price")
-        .agg(exact.summed(*signs, "amount"), nw.col(_SIGN).min())
-        .with_columns(*map(exact.total, (*signs, "amount")))
+        summed_by_side(rows, [*MARKET, BUCKET, "price"], {"amount": ("buy_volume", "sell_volume")})
         .select(
             *MARKET,
             nw.col(BUCKET).alias("timestamp"),
-            "price",
-            *(nw.when(has_sides).then(nw.col(name)).alias(name) for name in signs),
-            nw.when(has_sides).then(volume).otherwise(nw.col("amount")).alias("volume"),
+            *("price", "buy_volume", "sell_volume"),
+            nw.coalesce(volume, nw.col("amount")).alias("volume"),
         )
         .sort(*MARKET, "timestamp", "price")
+    )
+
+
+HAS_SIDES = "__sign"
+"""Column of `summed_by_side`: 1 if each trade of a row has a side, else 0."""
+
+
+def summed_by_side(trades: Rows, keys: Sequence[str], amounts: Mapping[str, tuple[str, str]]) -> Rows:
+    """Return one row per keys: the sums of amounts, what of them was bought and sold, and `HAS_SIDES`.
+
+    ``amounts`` has for each column of amounts the names of what was bought and of what was sold, which are null if a
+    trade has no side.
+    """
+    side, sign = nw.col("side"), nw.col(HAS_SIDES)
+    # First sum by side, and only then put the sides into columns of their own: so amounts are split into parts once,
+    # not once per side. Grouping by a number is faster than by text.
+    sides = (
+        exact.in_parts(trades, *amounts)
+        .with_columns(
+            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8()))
+            .fill_null(0)
+            .alias(HAS_SIDES)
+        )
+        .group_by(*keys, HAS_SIDES)
+        .agg(exact.summed(*amounts))
+    )
+    of_sides = {
+        name: (amount, sign_of_side)
+        for amount, names in amounts.items()
+        for name, sign_of_side in zip(names, (1, -1), strict=True)
+    }
+    for name, (amount, sign_of_side) in of_sides.items():
+        sides = sides.with_columns(*exact.where(sign == sign_of_side, amount, name))
+    columns = (*of_sides, *amounts)
+    return (
+        sides.with_columns(sign.abs())
+        .group_by(*keys)
+        .agg(exact.summed(*columns), sign.min())
+        .with_columns(*map(exact.total, columns))
+        .with_columns(nw.when(sign == 1).then(nw.col(name)).alias(name) for name in of_sides)
     )
 
 

@@ -145,8 +145,10 @@ class Parts:
             for levels, part in zip(data_type.levels, self.levels, strict=True)
         ]
         if len(tables) == 1:
-            rows = self._with_volumes(tables[0], counts) if data_type.derives_volume else tables[0]
-            return rows, point_of_level
+            (levels_of_points,) = tables
+            if data_type.derives_volume:
+                levels_of_points = self._with_volumes(levels_of_points, counts)
+            return levels_of_points, point_of_level
         # Each table has one side of all points. Interleave them: the bids of each point come before its asks.
         order = np.empty(len(point_of_level), dtype=np.uint32)
         next_positions = counts.cumsum() - counts  # for each point, where its next level goes

@@ -37,8 +37,8 @@ class Auto(Layout):
 
     Parameters
     ----------
-    interval, time_zone, time_format, stamped, volatility_unit, rate_unit
-        Facts that a file may not show, see `Csv`; an error asks for those that it needs.
+    interval, time_zone, time_format, stamped, security, volatility_unit, rate_unit
+        Facts that a file may not show, see `Csv` and `Lean`; an error asks for those that it needs.
     """
 
     name = "auto"
@@ -49,6 +49,7 @@ class Auto(Layout):
     time_zone: str | None = option("Zone of times without an offset, e.g. America/New_York+7h.")
     time_format: str | None = option("Format of times that no kind tells, e.g. '%d-%m-%Y %H:%M'.")
     stamped: str | None = option("Time of candles: start or end.")
+    security: str | None = option("What files of LEAN are of, e.g. equity.")
     volatility_unit: str | None = option("Unit of implied volatilities: percent or decimal.")
     rate_unit: str | None = option("Unit of funding rates: fraction or percent.")
 
