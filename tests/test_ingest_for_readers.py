@@ -176,7 +176,9 @@ def test_the_command_line_names_options(
     assert "unexpected" not in text
     assert "``" not in text
     other_command = r"tidytape ingest (csv|json|lean) FILE.*"
-    assert set(re.findall(r"(?<![\w'-])--[a-z][a-z-]*", re.sub(other_command, "", text))) <= set(flags.values()), text
+    assert set(re.findall(r"(?<![\w'-])--[a-z][a-z-]*", re.sub(other_command, "", text))) <= set(
+        flags.values()
+    ), text
     assert not set(re.findall(r"\w+", text)) & {name for name in IN_PYTHON if "_" in name}, text
     assert not re.search(r"[a-z_]+=(None|True|False|\"|')|\w\(\w+=|Market\(|\w\(--", text), text
     assert not NANOSECONDS.search(text), text

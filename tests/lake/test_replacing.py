@@ -306,7 +306,12 @@ def test_a_lake_without_funding_intervals_is_mended_without_the_files(lake: Lake
     lake.writer().append("funding", funding({0: 0.1, 1: 0.2}), source="a")
     rows = lake.scan("funding").collect()
     report = ingest_frame(
-        rows, lake, table="funding", time_unit="ns", rate_unit="fraction", market=Market(funding_interval="8h")
+        rows,
+        lake,
+        table="funding",
+        time_unit="ns",
+        rate_unit="fraction",
+        market=Market(funding_interval="8h"),
     )
     assert report.count(FUNDING).replaced == 2
     assert stored(lake, FUNDING, "funding_interval") == [8 * 60 * MINUTE] * 2

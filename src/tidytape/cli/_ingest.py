@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _EXCHANGE = "Exchange of the files."
+_FILES = "Files, plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar)."
 _RUN = {
     "workers": (int | None, None, typer.Option(min=1, help="Number of files to read at the same time.")),
     "skip_bad": (bool, False, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")),
@@ -119,7 +120,7 @@ def _command(layout: type[Layout] | None) -> Callable[..., None]:
     if layout is not None:
         command.__doc__ = (inspect.getdoc(layout) or "").partition("\n")[0]
     parameters = {
-        "files": (list[Path], inspect.Parameter.empty, typer.Argument(help="Files, plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar).")),
+        "files": (list[Path], inspect.Parameter.empty, typer.Argument(help=_FILES)),
         "lake": (
             str, inspect.Parameter.empty, typer.Option("--lake", help="The lake; made if there is none.")
         ),

@@ -12,7 +12,10 @@ from tidytape.cli._output import Json, put_json
 
 
 def replay(
-    files: Annotated[list[Path], typer.Argument(help="Files, plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar).")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Files, plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar)."),
+    ],
     lake: Annotated[str, typer.Option("--lake", help="The lake; made if there is none.")],
     speed: Annotated[
         float, typer.Option(help="How many times as fast as recorded; inf: without waiting.")

@@ -267,7 +267,7 @@ class Lean(Layout):
                 "security",
                 got=None,
                 expected=f"{' or '.join(choices)}: neither folder nor name says what {job.path.name} is of",
-                hint=f'Lean(security="{choices[0]}"), or tidytape ingest lean … --security {choices[0]}, says it',
+                hint=f"``security={choices[0]!r}`` says it",
             )
         is_american = security in {"equity", "option", "indexoption", "index"}
         market = market or ("usa" if is_american else _market_named(exchange))
@@ -279,7 +279,7 @@ class Lean(Layout):
                 "time_zone",
                 got=None,
                 expected=f"the time zone of the times of {job.path.name}: LEAN has several for such files",
-                hint='Lean(time_zone="UTC"), or tidytape ingest lean … --time-zone UTC, says e.g. that they are in UTC',
+                hint="``time_zone='UTC'`` says e.g. that they are in UTC",
             )
         length = _LENGTHS.get(match["resolution"] or resolution) or self.interval
         if self.interval not in {None, length}:
@@ -322,7 +322,7 @@ def _shown_length(job: Job) -> str:
         "interval",
         got=None,
         expected=f"1h or 1d: {job.path.name} has one time, which shows no length",
-        hint='Lean(interval="1d"), or tidytape ingest lean … --interval 1d, says it',
+        hint="``interval='1d'`` says it",
     )
 
 
@@ -437,7 +437,11 @@ class _File:
 
     def _normalized(self, ticker: str) -> str | None:
         """Return the name of a ticker across exchanges; None if the caller says it, or the symbol shows it."""
-        if self.security in {"crypto", "cryptofuture"} or self.job.market.normalized_symbol or self.job.market.quote:
+        if (
+            self.security in {"crypto", "cryptofuture"}
+            or self.job.market.normalized_symbol
+            or self.job.market.quote
+        ):
             return None
         places = (f"{self.market}/{ticker.lower()}", self.market)
         currency = next((_CURRENCIES[place] for place in places if place in _CURRENCIES), None)

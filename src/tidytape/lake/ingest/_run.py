@@ -58,7 +58,8 @@ def ingest(
     Parameters
     ----------
     files : path or iterable of paths
-        Plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar). A recording may be in several files, which may overlap: each row is added once.
+        Plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar). A recording may be in several files, which may
+        overlap: each row is added once.
     lake : Lake
         The lake that gets the files.
     layout : Layout, optional
