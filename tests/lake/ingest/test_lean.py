@@ -244,9 +244,9 @@ def test_a_share_whose_ticker_looks_like_a_pair_is_no_crypto(zipped, lake):
 def test_shares_in_another_zone_are_in_a_currency_that_must_be_said(zipped, lake):
     path = zipped(*SHARES, name="20240808_infy_minute_trade.csv")
     layout = Lean(security="equity", time_zone="Asia/Kolkata")
-    with pytest.raises(QueryError, match="normalized_symbol: left out, expected INFY and its currency"):
+    with pytest.raises(QueryError, match="quote: left out, expected the currency of INFY"):
         ingest(path, lake, layout, market=Market(exchange="NSE"))
-    ingest(path, lake, layout, market=Market(exchange="NSE", normalized_symbol="INFY-INR"))
+    ingest(path, lake, layout, market=Market(exchange="NSE", quote="INR"))
     assert candles(lake) == expected("INFY", "2024-08-08 04:00:00", "2024-08-08 04:01:00")
 
 

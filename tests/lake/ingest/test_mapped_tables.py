@@ -392,7 +392,7 @@ def test_dates_of_parquet(tmp_path, lake):
 def test_parquet_is_read_in_blocks(tmp_path, lake, monkeypatch):
     monkeypatch.setattr(own_files, "_ROWS", 100)
     path = tmp_path / "a"
-    frame = pl.DataFrame({"timestamp": [T + n for n in range(1000)], "rate": [0.1] * 999 + [float("nan")]})
+    frame = pl.DataFrame({"timestamp": [T + n for n in range(1000)], "rate": [0.0001] * 999 + [float("nan")]})
     frame.with_columns(unused=pl.lit([1, 2])).write_parquet(path)
     with pytest.raises(IngestError, match=r":1000: the rate 'NaN' is not a finite number"):
         put(path, lake, "parquet", "funding", raw_symbol="A")
@@ -411,7 +411,7 @@ def test_what_is_no_parquet_file(tmp_path, lake, data):
 @pytest.mark.slow
 def test_units_are_found_where_the_first_block_has_no_time(write, lake, monkeypatch):
     monkeypatch.setattr(_lines, "BLOCK", 64)
-    path = write("timestamp,rate", *["x,1"] * 40, f"{T},1")
+    path = write("timestamp,rate", *["x,0.0001"] * 40, f"{T},0.0001")
     report = put(path, lake, "csv", "funding", raw_symbol="A", skip_bad=True)
     assert (report.bad_lines, report.files[0].time_unit) == (40, "s")
     assert only(lake, "funding")["timestamp"] == T * NS

@@ -34,7 +34,7 @@ ROWS = {
     ],
     "aggTrades": [f"51,60000.00,0.10,101,101,{T},False", f"52,60001.00,0.50,102,103,{T + 1},True"],
 }
-BINANCE = Market(exchange="BINANCE", raw_symbol="BTCUSDT")
+BINANCE = Market(exchange="BINANCE", raw_symbol="BTCUSDT", category="SPOT")
 KINDS = tuple(NAMES)
 FORMS = list(product(("as it is", "renamed"), (True, False), ("", ".gz", ".zip")))
 """Name, header and packing of a file."""
@@ -111,7 +111,7 @@ def put(lake: Lake, folder: Path, kind: str, **market: str) -> None:
         path,
         lake,
         BinanceVision(),
-        market=Market(**{"exchange": "BINANCE", "raw_symbol": "BTCUSDT"} | market),
+        market=Market(**{"exchange": "BINANCE", "raw_symbol": "BTCUSDT", "category": "SPOT"} | market),
     )
 
 

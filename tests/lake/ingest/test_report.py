@@ -86,7 +86,7 @@ def test_few_files_and_markets_are_told_one_by_one():
 @pytest.mark.slow
 def test_of_a_market_the_rows_are_counted_that_were_written(write, lake):
     at = Market(exchange="X", raw_symbol="BTC-USD")
-    rates = write("timestamp,rate", "1723161255,0.1", "1723161256,0.2", name="rates.csv")
+    rates = write("timestamp,rate", "1723161255,0.001", "1723161256,0.002", name="rates.csv")
     trades = write("timestamp,price,amount,side", "1723161255,10,1,buy", name="trades.csv")
     hours = write("timestamp,open,high,low,close,volume", "1723161600,1,1,1,1,1", name="hours.csv")
     ends = [

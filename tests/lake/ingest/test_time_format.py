@@ -147,7 +147,7 @@ def test_a_message_shows_a_value_on_one_line_and_not_without_end(tmp_path):
 @pytest.mark.parametrize("layout", ["jsonl", "parquet"])
 def test_every_layout_with_a_map_takes_a_format(tmp_path, layout):
     path, lake = tmp_path / "a", empty_lake(tmp_path / "lake")
-    frame = pl.DataFrame({"timestamp": ["3/4/2023"], "rate": [0.1]})
+    frame = pl.DataFrame({"timestamp": ["3/4/2023"], "rate": [0.0001]})
     (frame.write_ndjson if layout == "jsonl" else frame.write_parquet)(path)
     ingest(path, lake, layout=layout, table="funding", exchange="X", raw_symbol="A", time_format="%d/%m/%Y")
     assert lake.scan("funding").collect()["timestamp"].to_list() == [1_680_480_000 * 10**9]
