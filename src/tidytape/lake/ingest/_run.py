@@ -396,7 +396,7 @@ def _example(bad: BadLines) -> tuple[int, str]:
 def meaning_of_word(reason: str, layout: Layout | None) -> str:
     """Return how a caller says what the word in a reason means; empty if files of the layout have no map."""
     match = _WRONG_WORD.fullmatch(reason)
-    if match is None or not hasattr(layout, "columns"):
+    if match is None or layout is None or not hasattr(layout, "columns"):
         return ""
     name, word = match.groups()
     column_map = layout.columns or {}
