@@ -195,3 +195,33 @@ def test_python_names_arguments(case: Case, folder: Path) -> None:
     named = {mark.partition("=")[0] for mark in re.findall(r"``(.+?)``", caught.value.marked)}
     assert {name for name in named if name.isidentifier()} <= IN_PYTHON | {"layout"}, named
     assert not NANOSECONDS.search(text), text
+
+
+ROW, WORD, NUMBER = "{},60000,0.5,buy\n", "{},60000,0.5,A\n", "{},ten,0.5,buy\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_by_word"),
+    [
+        ([ROW, WORD], True),
+        ([WORD] * 3, True),
+        ([NUMBER, WORD, WORD, ROW], True),
+        ([NUMBER, NUMBER, NUMBER, WORD], False),
+        ([NUMBER, ROW], False),
+    ],
+)
+def test_lines_that_a_word_makes_bad_are_not_to_be_skipped(
+    folder: Path, rows: list[str], *, is_by_word: bool
+) -> None:
+    """Skipping them would drop every sell."""
+    path = folder / "rows.csv"
+    path.write_text(TRADES + "".join(row.format(1_723_075_200 + at) for at, row in enumerate(rows)))
+    with pytest.raises(IngestError) as caught:
+        ingest(path, empty_lake(folder / "lake"), layout="csv", **BTC)
+    text = str(caught.value)
+    assert ("skip_bad=True" in text) == (not is_by_word)
+    assert ("columns={'side': 'A:MEANING'}" in text) == is_by_word
+    assert ("the side 'A' is not one of buy, b, sell, s" in text) == is_by_word
+    if ROW not in rows:
+        with pytest.raises(IngestError, match="and no good one"):
+            ingest(path, empty_lake(folder / "lake"), layout="csv", skip_bad=True, **BTC)

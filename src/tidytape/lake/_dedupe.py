@@ -259,7 +259,8 @@ def _winners(both: pl.DataFrame, batch: Batch, stored: Stored, *, replace: bool)
         for name in names
     )
     changed = merged.filter(_any_differs([name for name in names if name != "received"]))
-    return pl.concat([winners, changed]), others.height
+    # A lake of an older release may have a key twice.
+    return pl.concat([winners, changed]).unique(table.key, maintain_order=True), others.height
 
 
 def _any_differs(names: Collection[str]) -> pl.Expr:

@@ -102,7 +102,8 @@ class BadLines:
         bad_rows = frame.filter(pl.col("reason").is_not_null())
         if not bad_rows.is_empty():
             self.count += bad_rows.height
-            self.wrong_words += int(bad_rows["reason"].str.contains(NO_SUCH_WORD, literal=True).sum())
+            is_wrong_word = pl.col("reason").str.contains(NO_SUCH_WORD, literal=True)
+            self.wrong_words += bad_rows.filter(is_wrong_word).height
             first_rows = bad_rows.select("line", "reason").sort("line").head(_SHOWN).iter_rows()
             self.first = sorted([*self.first, *first_rows])[:_SHOWN]
         return frame.filter(pl.col("reason").is_null()).drop("reason")

@@ -74,8 +74,8 @@ class Market:
         candles have no such price, so their volume becomes ``quote_volume``, and their volume in coin is null.
     funding_interval : int, str or timedelta, optional
         Time between settlements, e.g. ``"8h"``, for funding reports that do not state it; the service does not use
-        reports without one. An interval that a file states takes precedence. A report that is in the lake without an
-        interval cannot get one later. [ms]
+        reports without one. An interval that a file states takes precedence. It also fills reports that are in the
+        lake without an interval, if their file is ingested again. [ms]
 
     Raises
     ------

@@ -304,6 +304,11 @@ class IngestReport(_Counts):
         return sum(count.superseded for file in self.files for count in file.counts)
 
     @property
+    def replaced(self) -> int:
+        """Number of rows of the lake whose place rows of the files took."""
+        return sum(count.replaced for file in self.files for count in file.counts)
+
+    @property
     def bad_lines(self) -> int:
         """Number of broken lines, which were skipped."""
         return sum(file.bad_lines for file in self.files)
