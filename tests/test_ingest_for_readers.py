@@ -220,7 +220,7 @@ def test_lines_that_a_word_makes_bad_are_not_to_be_skipped(
         ingest(path, empty_lake(folder / "lake"), layout="csv", **BTC)
     text = str(caught.value)
     assert ("skip_bad=True" in text) == (not is_by_word)
-    assert ("columns={'side': 'A:MEANING'}" in text) == is_by_word
+    assert ("words={'side': {'A': 'MEANING'}}" in text) == is_by_word
     assert ("the side 'A' is not one of buy, b, sell, s" in text) == is_by_word
     if ROW not in rows:
         with pytest.raises(IngestError, match="and no good one"):
