@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.ingest import Csv, Feather, Json, Market, Parquet, ingest
-from tidytape.lake.ingest._described import length_named
+from tidytape.lake.ingest._described import Auto, length_named
 from tidytape.lake.ingest._descriptions import DESCRIPTIONS
 from tidytape.lake.ingest._own_files import is_row
 from tidytape.lake.ingest._time import Zone, nanoseconds
@@ -251,3 +251,28 @@ def test_words_of_lengths():
     assert {word: length_named(word) for word in words} == words
     assert length_named("2024") is None
     assert length_named(None) is None
+
+
+HISTDATA = "20240808 120000;1.1;1.2;1.0;1.1;0\n20240808 120100;1.1;1.2;1.0;1.1;0\n20240808 120200;1.1;1.2;1.0;1.1;0\n"
+
+
+def auto(folder, content, name, **stated):
+    path = folder / name
+    path.write_text(content)
+    lake = Lake.create(folder / "lake")
+    ingest(path, lake, Auto(**stated), market=Market(exchange="X", quote="USD"), progress=False)
+    return lake.scan("candles").sort("timestamp").collect()
+
+
+def test_what_the_caller_states_goes_before_the_kind(tmp_path):
+    name = "DAT_ASCII_EURUSD_M1_202408.csv"
+    (tmp_path / "utc").mkdir()
+    of_kind = auto(tmp_path, HISTDATA, name)["timestamp"]
+    stated = auto(tmp_path / "utc", HISTDATA, name, time_zone="UTC")["timestamp"]
+    assert (of_kind - stated).unique().to_list() == [5 * 3_600 * 10**9]
+
+
+@pytest.mark.parametrize("stated", [{"security": "equity"}])
+def test_a_fact_that_a_kind_does_not_use_is_refused(tmp_path, stated):
+    with pytest.raises(QueryError, match="expected nothing, candles of HistData have none to choose"):
+        auto(tmp_path, HISTDATA, "DAT_ASCII_EURUSD_M1_202408.csv", **stated)

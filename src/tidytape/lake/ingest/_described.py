@@ -147,7 +147,7 @@ class Described(Layout):
         return parsed
 
     def _market(self, market: Market, groups: Mapping[str, str]) -> Market:
-        """Return what caller, kind and name of the file say of the market, in this order."""
+        """Return what the caller, the name of the file and its kind say of the market, the first of them first."""
         facts = dict(self.description.market)
         if "exchange" in groups:
             facts["exchange"] = _EXCHANGES.get(groups["exchange"].lower(), groups["exchange"].upper())
@@ -170,14 +170,15 @@ class Described(Layout):
     def _layout(self, layout: Mapped, groups: Mapping[str, str]) -> Mapped:
         """Return how the rows are read, with the facts of the name of the file and of the caller."""
         facts: dict[str, Any] = {}
-        length = length_named(groups.get("interval"))
-        if (
-            layout.of is RECORDED_CANDLES
-            and layout.interval is None
-            and "interval" not in (layout.columns or {})
-        ):
-            facts["interval"] = self.stated.get("interval") or length or BY_ROWS
-        facts |= {name: fact for name, fact in self.stated.items() if getattr(layout, name) is None}
+        has_lengths = "interval" in (layout.columns or {})
+        for name, fact in self.stated.items():
+            if not hasattr(layout, name) or (name == "interval" and has_lengths):
+                raise nothing_to_choose(name, fact, self.files)
+        if layout.of is RECORDED_CANDLES and layout.interval is None and not has_lengths:
+            facts["interval"] = length_named(groups.get("interval")) or BY_ROWS
+        if "time_format" in self.stated:
+            facts["time_unit"] = None
+        facts |= self.stated
         if self.skip_lines:
             facts["skip_lines"] = self.skip_lines
         return replace(layout, **facts)

@@ -64,7 +64,7 @@ def ingest(
         The lake that gets the files.
     layout : Layout, optional
         How the files are written, e.g. ``Tardis()`` or ``Csv(columns={"price": "px"})``. By default each file is
-        recognised by its name and first lines; ``Csv``, ``Jsonl`` and ``Parquet`` are never recognised.
+        recognised by its name and first lines; ``Auto(interval="1m")`` states facts that recognised files do not show.
     market : Market, optional
         What the files do not say about their market. Recognised files that name their exchange ignore that of the
         market.
