@@ -5,8 +5,8 @@ A layout is a format of files. `Market` says what the files do not say about the
     ingest(files, lake, Csv(columns={"price": "px"}), market=Market(exchange="X", raw_symbol="BTC-USD"))
 
 `LAYOUTS` has every layout by its name. Without a layout, `ingest` recognises each file by its name and first lines, as
-one of them or as one of the kinds of which there are descriptions; `Auto` states what such a file does not show. `ingest_frame` puts a frame into a lake, and `ingest_prediction_markets`
-puts reports of prediction markets into one.
+one of them or as one of the kinds of which there are descriptions; `Auto` states what such a file does not show.
+`ingest_frame` puts a frame into a lake, and `ingest_prediction_markets` puts reports of prediction markets into one.
 
 A layout of your own is a subclass of `Answers` for JSON answers, or of `Layout`, whose ``read`` fills a `Parsed` with
 `put_texts`. Pass an instance to `ingest`: its files are never recognised, and it has no command.
@@ -19,8 +19,8 @@ from tidytape.lake.ingest._binance_vision import BinanceVision
 from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
-from tidytape.lake.ingest._described import Auto
 from tidytape.lake.ingest._deribit_chain import DeribitChain
+from tidytape.lake.ingest._described import Auto
 from tidytape.lake.ingest._frames import ingest_frame
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
