@@ -110,7 +110,8 @@ class VolumeSeries:
 class Levels:
     """Volumes by price, in ascending order of prices.
 
-    ``volumes`` has the keys ``buy_volume`` and ``sell_volume``, or ``volume`` if the frame has no sides.
+    ``volumes`` has the keys ``buy_volume`` and ``sell_volume``, or ``volume`` if the frame or one of its levels has no
+    sides.
     """
 
     identity: Identity
@@ -160,9 +161,16 @@ def volume_series(frame: object, parameter: str) -> VolumeSeries:
 
 
 def levels(frame: object, parameter: str) -> Levels:
-    """Read a volume profile; levels of one price are added up over all timestamps."""
-    columns = read_frame(frame, parameter, ["price"]).columns
+    """Read a volume profile; levels of one price are added up over all timestamps.
+
+    If the sides of a level are null and its volume is not, all levels have their volume alone.
+    """
+    read_rows = read_frame(frame, parameter, ["price"])
+    columns = read_rows.columns
     has_no_sides = "volume" in columns and not set(_SIDES) & set(columns)
+    if {"volume", *_SIDES} <= set(columns):
+        has_volume = ~read_rows.get_column("volume").is_null()
+        has_no_sides = any((has_volume & read_rows.get_column(name).is_null()).any() for name in _SIDES)
     names = ("price", *(("volume",) if has_no_sides else _SIDES))
     rows, identity = market_frame(frame, parameter, names, key=("timestamp", "price"))
     values = numbers(rows, parameter, names)

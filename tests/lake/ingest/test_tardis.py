@@ -85,11 +85,12 @@ def test_trades_of_unknown_side_and_without_id(write, lake):
         line("n", "buy", 5, 1),
     )
     report = put(write(TRADES, *lines, name="a_trades_x.csv"), lake)
-    assert report.files[0].ignored == (("trade whose aggressor the exchange does not tell", 1),)
-    assert [row["id"] for row in rows(lake, "trades", "sequence")] == [
-        f"{T * US}/5.0/1.0/BUY/0",
-        f"{T * US}/5.0/1.0/BUY/1",
-        "n",
+    assert report.files[0].ignored == ()
+    assert [(row["id"], row["side"]) for row in rows(lake, "trades", "sequence")] == [
+        (f"{T * US}/5.0/1.0/BUY/0", "BUY"),
+        (f"{T * US}/5.0/1.0/0", None),
+        (f"{T * US}/5.0/1.0/BUY/1", "BUY"),
+        ("n", "BUY"),
     ]
 
 

@@ -122,7 +122,7 @@ def parsed(recorded, kind):
 @pytest.mark.parametrize(
     ("kind", "lines", "kept", "superseded", "venues", "ignored", "bad"),
     [
-        ("trade", 159, {"trades": 154}, {}, 56, {"trade whose aggressor the exchange does not tell": 2}, 3),
+        ("trade", 159, {"trades": 156}, {}, 56, {}, 3),
         (
             "derivative_ticker", 133, {"open_interest": 71, "funding": 59}, {"open_interest": 11, "funding": 14}, 29,
             {"ticker without funding rate and open interest": 29}, 0,

@@ -37,7 +37,7 @@ def audit(
     ``negative_amount``   error    with an amount below zero: volume, open interest, size, liquidations, …
     ``quote_mismatch``    error    whose quote amount is not the amount times a price from low to high, if the sums of
                                    the series disagree too: an amount may count contracts, or another coin
-    ``unknown_side``      error    with a ``side`` that is none of BUY, SELL, BID, ASK
+    ``unknown_side``      error    with a ``side`` that is none of BUY, SELL, BID, ASK and null, an unknown side
     ``crossed_book``      warning  of a book: bids above the lowest ask of their time, and asks below the highest bid
     ``unknown_interval``  warning  whose ``interval`` names no interval, so other checks of intervals skip them
     ``misaligned``        warning  whose time is not the start of an interval

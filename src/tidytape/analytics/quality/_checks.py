@@ -338,7 +338,7 @@ def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
             for condition in (low > high, first > high, first < low, last > high, last < low)
         ),
         "negative_amount": _any(_number(name) < 0 for name in columns["negative_amount"]),
-        "unknown_side": ~side.is_in([known.value for known in (*Side, *BookSide)]).fill_null(value=False),
+        "unknown_side": ~side.is_in([known.value for known in (*Side, *BookSide)]).fill_null(value=True),
         # A bid and an ask may have the same price, because one price block can hold orders of both sides.
         "crossed_book": timed & _any((bid > ask.min().over(book), ask < bid.max().over(book))),
         "unknown_interval": nw.col("__step") == 0,

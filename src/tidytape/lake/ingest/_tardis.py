@@ -5,7 +5,7 @@ In both, every line names its exchange and market. Times in a dataset are epoch 
 ========================= =========================================================================================
 dataset                   becomes
 ========================= =========================================================================================
-trades                    trades; trades whose side is ``unknown`` are counted, not kept
+trades                    trades; those whose side is ``unknown`` have no side
 incremental_book_L2       book events. They have no update ids, so time and line order them; the rows of one
                           snapshot have the same timestamp
 book_snapshot_5, _25      book events; each line is a snapshot of the levels that it names. If several lines have one
@@ -22,7 +22,7 @@ two apart. In a book, an amount is the size at its price from that time on, and 
 ========================= =========================================================================================
 ``type``                  becomes
 ========================= =========================================================================================
-``trade``                 trades; trades whose side is ``unknown`` are counted, not kept
+``trade``                 trades; those whose side is ``unknown`` have no side
 ``derivative_ticker``     funding, if a rate or a predicted rate is known, and open interest, if it is known
 ``liquidation``           liquidations
 ``option_summary``        option quotes
@@ -240,9 +240,8 @@ def _amount_unit(
 
 
 def _trades(rows: pl.DataFrame, parsed: Parsed) -> None:
-    known_trades = rows.filter(pl.col("side") != _UNKNOWN)
-    parsed.ignore("trade whose aggressor the exchange does not tell", rows.height - known_trades.height)
-    parsed.batch(TRADES).add(TRADES.conform(_identified(known_trades, parsed, TRADES)))
+    trades = rows.with_columns(side=pl.when(pl.col("side") != _UNKNOWN).then("side"))
+    parsed.batch(TRADES).add(TRADES.conform(_identified(trades, parsed, TRADES)))
 
 
 def _liquidations(rows: pl.DataFrame, parsed: Parsed) -> None:
