@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -66,24 +66,37 @@ def response_of(answer: Answer, *, media_type: str, sent: Callable[[], None]) ->
     return _InParts(answer, media_type, sent)
 
 
-class _InParts(StreamingResponse):
+class _InParts(Response):
     """A response that is sent part by part, as the caller accepts them."""
 
     def __init__(self, answer: Answer, media_type: str, sent: Callable[[], None]) -> None:
-        async def parts() -> AsyncIterator[bytes]:
-            for part in answer.parts():
-                yield part
-
-        headers = {**answer.headers, "Content-Length": str(answer.size)}
-        super().__init__(parts(), headers=headers, media_type=media_type)
-        self._sent = sent
+        self._answer, self._sent = answer, sent
+        self.status_code, self.media_type, self.background = 200, media_type, None
+        self.init_headers({**answer.headers, "Content-Length": str(answer.size)})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer."""
         try:
-            await super().__call__(scope, receive, send)
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
+            for part in _parts(self._answer):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            # It is accepted once all but the end of the last part is sent.
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._sent()
+
+
+def _parts(answer: Answer) -> Iterator[bytes | memoryview]:
+    """Yield what is sent of an answer: of memory all but the end at once and without a copy. [byte]"""
+    if not isinstance(answer.body, bytes):
+        yield from answer.parts()
+        return
+    body = memoryview(answer.body)
+    yield body[:-PART]
+    # The end is copied: while it waits alone, nothing may hold all of the answer, whose bytes are no longer counted.
+    yield bytes(body[-PART:])
 
 
 def _headers(tag: str | None) -> dict[str, str]:
