@@ -69,12 +69,21 @@ def test_a_body_of_this_process_goes_out_without_a_copy_except_for_its_end() -> 
     assert not isinstance(end, memoryview)
 
 
+@pytest.mark.parametrize("size", [task.PART + 1, 2 * task.PART])
+def test_a_body_that_is_not_large_goes_out_at_once(size: int) -> None:
+    _, part, last = sent(
+        response_of(Answer(BODY[:size], {}, 1), media_type="application/json", sent=lambda: None)
+    )
+    assert part == {"type": "http.response.body", "body": BODY[:size], "more_body": True}
+    assert last["more_body"] is False
+
+
 def test_the_connection_passes_a_body_on_without_a_copy() -> None:
     http = _Http(h11.SERVER)
     http.receive_data(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert type(http.next_event()) is h11.Request
     headers = [("Content-Length", str(len(BODY)))]
-    assert (http.send(h11.Response(status_code=200, headers=headers)) or b"").startswith(b"HTTP/1.1 200")
+    assert http.send(h11.Response(status_code=200, headers=headers)).startswith(b"HTTP/1.1 200")
     part = memoryview(BODY)
     assert http.send(h11.Data(data=part)) is part
     assert http.send(h11.EndOfMessage()) == b""

@@ -41,7 +41,7 @@ _NOSNIFF = (b"x-content-type-options", b"nosniff")
 class _Http(h11.Connection):
     """What a connection makes of its events; a body goes to the socket as it lies in memory, without a copy."""
 
-    def send(self, event: h11.Event) -> bytes | None:
+    def send(self, event: h11.Event) -> Any:
         """Return what is sent of an event; None if that is the end of the connection. [byte]"""
         parts = self.send_with_data_passthrough(event)
         if parts is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
-from tidytape.service._responses import GONE, get, is_known, params_of, while_connected
+from tidytape.service._responses import GONE, get, gone_caller, is_known, params_of, unless
 from tidytape.service.work._computing import PART, Answer, qualities
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
@@ -31,10 +32,17 @@ def points(answers: Points) -> Route:
     """
 
     async def answer_points(request: Request) -> Response:
+        gone = asyncio.ensure_future(gone_caller(request.receive))
+        try:
+            return await answer_unless(gone, request)
+        finally:
+            gone.cancel()
+
+    async def answer_unless(gone: asyncio.Future[None], request: Request) -> Response:
         facts, accept = request.state.facts, request.headers.get("accept", "")
 
         async def wait(work: Coroutine[Any, Any, R]) -> R | None:
-            return await while_connected(request, work)
+            return await unless(gone, work)
 
         def form_of(query: PointsQuery) -> str:
             # ``*/*`` is answered in JSON.
@@ -90,13 +98,15 @@ class _InParts(Response):
 
 def _parts(answer: Answer) -> Iterator[bytes | memoryview]:
     """Yield what is sent of an answer: of memory all but the end at once and without a copy. [byte]"""
-    if not isinstance(answer.body, bytes):
+    body = answer.body
+    if not isinstance(body, bytes):
         yield from answer.parts()
-        return
-    body = memoryview(answer.body)
-    yield body[:-PART]
-    # The end is copied: while it waits alone, nothing may hold all of the answer, whose bytes are no longer counted.
-    yield bytes(body[-PART:])
+    elif len(body) <= 2 * PART:
+        yield body
+    else:
+        yield memoryview(body)[:-PART]
+        # A copy: while it waits alone, nothing may hold the whole body, whose bytes are no longer counted.
+        yield body[-PART:]
 
 
 def _headers(tag: str | None) -> dict[str, str]:
