@@ -33,6 +33,16 @@ def test_buys_and_sells_are_stacked(levels, ax, native):
     assert drawn.buy.get_facecolor() != drawn.sell.get_facecolor()
 
 
+def test_levels_without_sides_show_their_volumes(levels, ax, native):
+    frame = levels(*GOLDEN)
+    sides = [pl.when(pl.col("price") != 12).then(name).alias(name) for name in ("buy_volume", "sell_volume")]
+    volume = pl.col("buy_volume") + pl.col("sell_volume")
+    drawn = plot.volume_profile(native(frame.with_columns(*sides, volume=volume)), ax=ax)
+    assert (drawn.buy, drawn.sell) == (None, None)  # a bar of the known sides alone would look like the whole
+    assert_allclose(drawn.volume.get_data().values, [1, 4, 10, 4, 1])
+    assert drawn.poc == 12.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

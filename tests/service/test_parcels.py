@@ -8,9 +8,12 @@ import subprocess
 import sys
 from typing import Any
 
+import h11
 import pytest
 from starlette.responses import Response
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
+from tidytape.service.http._connection import _Http
 from tidytape.service.http._points import response_of
 from tidytape.service.work import _computing as task
 from tidytape.service.work._computing import Answer, SharedBody, left_in_memory
@@ -47,6 +50,43 @@ def test_a_large_body_arrives_in_parts() -> None:
     assert b"".join(part["body"] for part in parts) == BODY
     assert max(len(part["body"]) for part in parts) <= task.PART
     assert [part["more_body"] for part in parts] == [True] * (len(parts) - 1) + [False]
+
+
+def test_a_body_of_this_process_goes_out_without_a_copy_except_for_its_end() -> None:
+    ends: list[str] = []
+    start, *parts, last = sent(
+        response_of(
+            Answer(BODY, {"ETag": "x"}, 1), media_type="application/json", sent=lambda: ends.append("sent")
+        )
+    )
+    assert dict(start["headers"])[b"content-length"] == str(len(BODY)).encode()
+    assert b"".join(part["body"] for part in parts) == BODY
+    assert (last["body"], last["more_body"], ends) == (b"", False, ["sent"])
+    *whole, end = [part["body"] for part in parts]
+    assert all(part.obj is BODY for part in whole)
+    # More than the server may hold when it accepts the last message: nothing else is left of the answer then.
+    assert len(end) == task.PART > HIGH_WATER_LIMIT
+    assert not isinstance(end, memoryview)
+
+
+@pytest.mark.parametrize("size", [task.PART + 1, 2 * task.PART])
+def test_a_body_that_is_not_large_goes_out_at_once(size: int) -> None:
+    _, part, last = sent(
+        response_of(Answer(BODY[:size], {}, 1), media_type="application/json", sent=lambda: None)
+    )
+    assert part == {"type": "http.response.body", "body": BODY[:size], "more_body": True}
+    assert last["more_body"] is False
+
+
+def test_the_connection_passes_a_body_on_without_a_copy() -> None:
+    http = _Http(h11.SERVER)
+    http.receive_data(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert type(http.next_event()) is h11.Request
+    headers = [("Content-Length", str(len(BODY)))]
+    assert http.send(h11.Response(status_code=200, headers=headers)).startswith(b"HTTP/1.1 200")
+    part = memoryview(BODY)
+    assert http.send(h11.Data(data=part)) is part
+    assert http.send(h11.EndOfMessage()) == b""
 
 
 @pytest.mark.slow

@@ -109,12 +109,21 @@ def is_known(tag: str | None, if_none_match: str | None) -> bool:
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, R]) -> R | None:
     """Return the result of the work; None if the caller hung up first, which cancels the work."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(gone_caller(request.receive))
+    gone = asyncio.ensure_future(gone_caller(request.receive))
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
+        return await unless(gone, work)
     finally:
         gone.cancel()
+
+
+async def unless(gone: asyncio.Future[None], work: Coroutine[Any, Any, R]) -> R | None:
+    """Return the result of the work; None if the caller is gone first, which cancels the work."""
+    task = asyncio.ensure_future(work)
+    try:
+        either: set[asyncio.Future[Any]] = {task, gone}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
         task.cancel()
 
 

@@ -38,11 +38,23 @@ _TOO_LONG = 431
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
+class _Http(h11.Connection):
+    """What a connection makes of its events; a body goes to the socket as it lies in memory, without a copy."""
+
+    def send(self, event: h11.Event) -> Any:
+        """Return what is sent of an event; None if that is the end of the connection. [byte]"""
+        parts = self.send_with_data_passthrough(event)
+        if parts is None:
+            return None
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 class Connection(H11Protocol):
     """One connection to a caller."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn = _Http(h11.SERVER, _LONGEST_HEAD)
         self._refused = False
         self._deadline: asyncio.TimerHandle | None = None
         self._watch: asyncio.TimerHandle | None = None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
-from tidytape.service._responses import GONE, get, is_known, params_of, while_connected
+from tidytape.service._responses import GONE, get, gone_caller, is_known, params_of, unless
 from tidytape.service.work._computing import PART, Answer, qualities
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
@@ -31,10 +32,17 @@ def points(answers: Points) -> Route:
     """
 
     async def answer_points(request: Request) -> Response:
+        gone = asyncio.ensure_future(gone_caller(request.receive))
+        try:
+            return await answer_unless(gone, request)
+        finally:
+            gone.cancel()
+
+    async def answer_unless(gone: asyncio.Future[None], request: Request) -> Response:
         facts, accept = request.state.facts, request.headers.get("accept", "")
 
         async def wait(work: Coroutine[Any, Any, R]) -> R | None:
-            return await while_connected(request, work)
+            return await unless(gone, work)
 
         def form_of(query: PointsQuery) -> str:
             # ``*/*`` is answered in JSON.
@@ -66,24 +74,39 @@ def response_of(answer: Answer, *, media_type: str, sent: Callable[[], None]) ->
     return _InParts(answer, media_type, sent)
 
 
-class _InParts(StreamingResponse):
+class _InParts(Response):
     """A response that is sent part by part, as the caller accepts them."""
 
     def __init__(self, answer: Answer, media_type: str, sent: Callable[[], None]) -> None:
-        async def parts() -> AsyncIterator[bytes]:
-            for part in answer.parts():
-                yield part
-
-        headers = {**answer.headers, "Content-Length": str(answer.size)}
-        super().__init__(parts(), headers=headers, media_type=media_type)
-        self._sent = sent
+        self._answer, self._sent = answer, sent
+        self.status_code, self.media_type, self.background = 200, media_type, None
+        self.init_headers({**answer.headers, "Content-Length": str(answer.size)})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer."""
         try:
-            await super().__call__(scope, receive, send)
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
+            for part in _parts(self._answer):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            # It is accepted once all but the end of the last part is sent.
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._sent()
+
+
+def _parts(answer: Answer) -> Iterator[bytes | memoryview]:
+    """Yield what is sent of an answer: of memory all but the end at once and without a copy. [byte]"""
+    body = answer.body
+    if not isinstance(body, bytes):
+        yield from answer.parts()
+    elif len(body) <= 2 * PART:
+        yield body
+    else:
+        yield memoryview(body)[:-PART]
+        # A copy: while it waits alone, nothing may hold the whole body, whose bytes are no longer counted.
+        yield body[-PART:]
 
 
 def _headers(tag: str | None) -> dict[str, str]:

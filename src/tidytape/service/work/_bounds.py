@@ -52,15 +52,25 @@ class Looks:
             with self._lake._reading():
                 return work(*args)
 
-        def release(_: object) -> None:
+        def end() -> None:
+            gate.release()
+            if not ended.done():
+                ended.set_result(None)
+
+        def tell(_: object) -> None:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(gate.release)
+                loop.call_soon_threadsafe(end)
 
         loop, gate = asyncio.get_running_loop(), self._gates.setdefault(key, asyncio.Semaphore(_OF_KEY))
+        ended = loop.create_future()
         await gate.acquire()
         looking = self._threads.submit(look)
-        looking.add_done_callback(release)  # not when the caller hangs up, for nothing stops the thread
-        return await asyncio.wrap_future(looking)
+        looking.add_done_callback(tell)  # not when the caller hangs up, for nothing stops the thread
+        try:
+            await ended
+        finally:
+            looking.cancel()  # unless it has begun
+        return looking.result()
 
 
 class Unsent:
