@@ -162,9 +162,11 @@ class MappedRows:
                     rows.join(others, on="line", how="anti", maintain_order="left") if others.height else rows
                 )
         texts = rows.select("line", *(self._joined(column, columns) for column in self.mapped))
-        if self.table is RECORDED_CANDLES:
-            texts = self._with_values(texts)
-        events = self.parsed.bad.take(checked(texts, self._fields(texts)))
+        fields = self._fields(texts)
+        events = checked(texts, fields)
+        if self.table is RECORDED_CANDLES and events["reason"].null_count() < events.height:
+            events = checked(self._with_values(texts), fields)
+        events = self.parsed.bad.take(events)
         if events.is_empty():
             return
         if self._length_by_rows is not None and self.constants[self._length_by_rows] == BY_ROWS:

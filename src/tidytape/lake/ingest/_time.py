@@ -25,6 +25,7 @@ import re
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 import polars as pl
@@ -250,7 +251,20 @@ def _from_date(text: pl.Expr, zone: Zone) -> pl.Expr:
 
 
 def _from_iso(text: pl.Expr, zone: Zone) -> pl.Expr:
-    text = text.map_batches(_as_written, return_dtype=pl.String)
+    return text.map_batches(partial(_written_times, zone=zone), return_dtype=pl.Int64)
+
+
+def _written_times(texts: pl.Series, *, zone: Zone) -> pl.Series:
+    """Return written times; rewriting those that are written otherwise takes long, so it is done where it must be."""
+    frame = pl.DataFrame({"text": texts})
+    times = frame.select(_from_written(pl.col("text"), zone)).to_series()
+    if times.null_count() == texts.null_count():
+        return times
+    others = frame.select(_from_written(_rewritten(pl.col("text")), zone)).to_series()
+    return times.zip_with(times.is_not_null(), others)
+
+
+def _from_written(text: pl.Expr, zone: Zone) -> pl.Expr:
     day, clock = text.str.extract(_WRITTEN, 1), text.str.extract(_WRITTEN, 2)
     date_time = (day + pl.lit(" ") + clock).str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="ms", strict=False)
     seconds = date_time.dt.epoch("s")
@@ -262,14 +276,6 @@ def _from_iso(text: pl.Expr, zone: Zone) -> pl.Expr:
         has_offset = text.str.contains(r"(?:[A-Za-z]|\s?[+-]\d{2}:?(?:\d{2})?)$")
         in_utc = pl.when(has_offset).then(in_utc).otherwise(zone.from_local(seconds))
     return _from_seconds(in_utc) + _digits(text.str.extract(_WRITTEN, 3), 9)
-
-
-def _as_written(texts: pl.Series) -> pl.Series:
-    """Return times that are written otherwise, the year first, as `_WRITTEN` says; null for other texts."""
-    is_written = texts.str.contains(_WRITTEN)
-    if is_written.all():
-        return texts
-    return pl.select(pl.when(is_written).then(texts).otherwise(_rewritten(pl.lit(texts)))).to_series()
 
 
 def _rewritten(text: pl.Expr) -> pl.Expr:
