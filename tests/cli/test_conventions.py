@@ -174,7 +174,9 @@ def test_json_of_what_went_in(run: Run, tmp_path: Path) -> None:
     code, said, _ = run("ingest", "csv", *words)
     report = json.loads(said)
     assert code == 0
-    assert report["files"][0]["counts"] == [{"table": "trades", "read": 2, "new": 2, "superseded": 0}]
+    assert report["files"][0]["counts"] == [
+        {"table": "trades", "read": 2, "new": 2, "superseded": 0, "replaced": 0}
+    ]
     assert report["markets"][0]["raw_symbol"] == "BTC-USD"
     code, said, _ = run("replay", *words, "--layout", "csv", "--speed", "inf", "--lake", tmp_path / "other")
     assert json.loads(said)["files"][0]["counts"][0]["new"] == 2
