@@ -49,7 +49,12 @@ TRADES_CSV = "".join(
     for number in range(60)
 )
 FUNDING = [
-    {"timestamp": 1_693_929_600 + number // 3 * 60, "symbol": symbol, "rate": number / 1000}
+    {
+        "timestamp": 1_693_929_600 + number // 3 * 60,
+        "symbol": symbol,
+        "rate": number / 10_000,
+        "received": 1_693_929_600 + number * 20,
+    }
     for number in range(12)
     for symbol in ("A-USD", "B-USD")
 ]
