@@ -78,6 +78,10 @@ class RefusedError(Exception):
         self.facts = facts
 
 
+_LONGEST_NAME = 120
+"""Most letters of a parameter that a refusal names; those that the service knows are shorter."""
+
+
 def refused(error: Exception) -> RefusedError | None:
     """Return the refusal that a caller is sent for an error; None if the service failed, which only its log explains.
 
@@ -93,7 +97,7 @@ def refused(error: Exception) -> RefusedError | None:
     if isinstance(error, QueryError):
         expected, hint = error.marked_facts
         value = None if error.got is None else shown(error.got)
-        facts = {"parameter": error.parameter, "got": value, "expected": expected, "hint": hint}
+        facts = {"parameter": error.parameter[:_LONGEST_NAME], "got": value, "expected": expected, "hint": hint}
         return RefusedError(error.code, error.message, facts=facts)
     if isinstance(error, BudgetError):
         return RefusedError("INVALID_PARAMS", error.message)
