@@ -271,7 +271,7 @@ def test_a_trade_far_from_its_hour_is_an_outlier(client: tidytape.Client) -> Non
     spoiled = with_value(trades, [100, 101, 102], price=pl.col("price") * 10)
     rows = quality.examples(spoiled, finding="outlier", rows=9)
     assert rows["id"].to_list() == trades["id"][100:103].to_list()
-    assert quality.audit(spoiled)["finding"].to_list() == ["outlier"]
+    assert set(quality.audit(spoiled)["finding"]) == {"outlier"}  # of the series of each side
     nothing = quality.examples(with_value(trades, 100, price=0.0), finding="outlier")
     assert nothing["id"].to_list() == [trades["id"][100]]
 
@@ -359,6 +359,16 @@ def test_frames_of_no_time_or_no_row_are_audited(kind: str, candles: pl.DataFram
         assert engine.polars(function(engine.frame(frame.clear()))).is_empty()
 
 
+@pytest.mark.parametrize("kind", ["polars", "pandas", "duckdb"])
+def test_numbers_that_are_text_are_not_passed_over(kind: str, candles: pl.DataFrame) -> None:
+    engine = Engine(kind)
+    frame = plain(candles).with_columns(pl.col("close").cast(pl.String))
+    for function in (quality.audit, quality.examples):
+        arguments = {"finding": "outlier"} if function is quality.examples else {}
+        with pytest.raises(QueryError, match="expected numbers in column close"):
+            function(engine.frame(frame), **arguments)
+
+
 @pytest.mark.slow
 def test_frames_of_nothing_but_times_and_odd_columns_are_audited() -> None:
     times = pl.DataFrame({"timestamp": [START, START + timedelta(hours=2), START]})
@@ -369,7 +379,7 @@ def test_frames_of_nothing_but_times_and_odd_columns_are_audited() -> None:
         ("unordered", 1),
     ]
     odd = times.with_columns(
-        close=pl.lit("12"), volume=pl.lit(None), flag=True, levels=[[1.0]] * 3, interval=None
+        note=pl.lit("12"), volume=pl.lit(None), flag=True, levels=[[1.0]] * 3, interval=None
     )
     assert quality.audit(odd).select("finding", "count").rows() == [
         ("duplicate", 2),

@@ -97,7 +97,12 @@ def refused(error: Exception) -> RefusedError | None:
     if isinstance(error, QueryError):
         expected, hint = error.marked_facts
         value = None if error.got is None else shown(error.got)
-        facts = {"parameter": error.parameter[:_LONGEST_NAME], "got": value, "expected": expected, "hint": hint}
+        facts = {
+            "parameter": error.parameter[:_LONGEST_NAME],
+            "got": value,
+            "expected": expected,
+            "hint": hint,
+        }
         return RefusedError(error.code, error.message, facts=facts)
     if isinstance(error, BudgetError):
         return RefusedError("INVALID_PARAMS", error.message)

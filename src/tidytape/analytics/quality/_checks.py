@@ -24,6 +24,7 @@ from tidytape.analytics.quality._gaps import count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.frames._door import OHLC, as_list
+from tidytape.frames._kinds import KINDS, Kind
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
@@ -69,6 +70,12 @@ _FIELDS: Final = [
     for fields in (data_type.fields, *(levels.fields for levels in data_type.levels))
     for field in fields
 ]
+_NUMBERS: Final = sorted({field.column for field in _FIELDS if field.kind in {"double", "int64"}})
+"""Columns of numbers."""
+_AS_NUMBERS: Final = {
+    "interval": None,  # a word that is no interval is a finding, and so is a negative amount
+    **{name: Kind.NUMBER for name in _NUMBERS if KINDS.get(name) is not Kind.COUNT},
+}
 _TIMES: Final = {field.column for field in _FIELDS if field.kind == "timestamp"}
 _PRICES: Final = {field.column for field in _FIELDS if field.unit.endswith(" per coin")}
 # Amounts cannot be negative. Prices, rates and skews can.
@@ -168,7 +175,7 @@ def opened(
     without: Iterable[str] = (),
 ) -> Subject[IntoFrameT]:
     """Open a frame and choose the checks; raise QueryError if one that the caller asks for does not apply."""
-    table = OpenTable.of(frame, ["timestamp"], kinds={"interval": None})  # a word that is none is a finding
+    table = OpenTable.of(frame, ["timestamp"], optional=_NUMBERS, kinds=_AS_NUMBERS)
     not_series = ["timestamp", *without]
     # Prices and sizes are audited as numbers, even where they tell levels apart, so they name no series.
     keys = (
