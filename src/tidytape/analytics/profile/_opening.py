@@ -170,7 +170,7 @@ def opened(
         numbers=[name for name in numbers.values() if not is_of_blocks(name)],
         times=times,
         kinds=dict.fromkeys(
-            name for name in needed if isinstance(name, str) and name not in times
+            name for name in needed if isinstance(name, str) and name not in (*times, *by_default)
         ),  # keys may be called anything
         optional=[SESSION_END] if SESSION in times and are_apart([SESSION_END], reserved) else [],
         also=["block_ids"] if blocks else [],
