@@ -172,7 +172,9 @@ def opened(
         kinds=dict.fromkeys(
             name for name in needed if isinstance(name, str) and name not in (*times, *by_default)
         ),  # keys may be called anything
-        optional=[SESSION_END] if SESSION in times and are_apart([SESSION_END], reserved) else [],
+        optional=[SESSION_END]
+        if SESSION in (*times, *by_default) and are_apart([SESSION_END], reserved)
+        else [],
         also=["block_ids"] if blocks else [],
         parameter="levels",
     )

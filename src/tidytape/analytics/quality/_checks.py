@@ -70,7 +70,10 @@ _FIELDS: Final = [
     for fields in (data_type.fields, *(levels.fields for levels in data_type.levels))
     for field in fields
 ]
-_NUMBERS: Final = sorted({field.column for field in _FIELDS if field.kind in {"double", "int64"}})
+_NUMBERS: Final = sorted(
+    {field.column for field in _FIELDS if field.kind in {"double", "int64"}}
+    | {"quote_volume", "quote_amount"}
+)
 """Columns of numbers."""
 _AS_NUMBERS: Final = {
     "interval": None,  # a word that is no interval is a finding, and so is a negative amount
