@@ -159,3 +159,49 @@ def test_markets_of_a_column_that_nobody_mapped_do_not_become_one(tmp_path: Path
     assert mapped.scan("trades").collect().height == 3
     unmapped = put(tmp_path / "c", "a.csv", content, X, Csv(columns={"raw_symbol": ""}))
     assert unmapped.scan("trades").collect().height == 5
+
+
+TOLD = {
+    "the symbol": ("XBTUSD_1.csv", "ETHUSD_1.csv", KRAKEN),
+    "the exchange": ("binance/BTC_USDT-1h.json", "bybit/BTC_USDT-1h.json", FREQTRADE),
+    "the class": ("binance/BTC_USDT-1h.json", "binance/futures/BTC_USDT_USDT-1h-futures.json", FREQTRADE),
+}
+
+
+@pytest.mark.parametrize("told", TOLD)
+def test_a_file_under_another_name_that_tells_another_market_is_another_file(
+    tmp_path: Path, told: str
+) -> None:
+    *given, content = TOLD[told]
+    lake = put(tmp_path, given[0], content, NONE)
+    path = tmp_path / given[1]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    ingest(path, lake, progress=False)
+    assert len(lake.markets()) == 2
+    counts = lake.scan("candles").group_by("exchange", "raw_symbol").len().collect()["len"].to_list()
+    assert len(counts) == 2
+    assert len(set(counts)) == 1
+    assert ingest(path, lake, progress=False).files[0].already_ingested
+
+
+OKX = names(
+    "instrument_name,trade_id,side,price,size,created_time",
+    lambda i: ("BTC-USDT", i, "buy", 60000, 1, T * 1000 + i),
+)
+
+
+@pytest.mark.parametrize("first", ["BTC-USDT-trades-2024-08-08.csv", "renamed.csv"])
+@pytest.mark.parametrize("second", ["BTC-USDT-aggtrades-2024-08-08.csv", "BTC-USDT-aggTrades.csv"])
+def test_trades_and_aggregated_trades_of_okx_do_not_add_up(tmp_path: Path, first: str, second: str) -> None:
+    lake = put(tmp_path, first, OKX, NONE)
+    (tmp_path / second).write_text(OKX.replace("BTC-USDT,", "BTC-USDT,9"))
+    with pytest.raises(TidytapeError, match="which would count twice"):
+        ingest(tmp_path / second, lake, progress=False)
+
+
+@pytest.mark.parametrize("beginning", [b"PAR1", b"ARROW1"])
+def test_a_damaged_file_of_a_frame_is_an_error_of_tidytape(tmp_path: Path, beginning: bytes) -> None:
+    (tmp_path / "a").write_bytes(beginning + b" and nothing else")
+    with pytest.raises(TidytapeError, match="that can be read"):
+        ingest(tmp_path / "a", Lake.create(tmp_path / "lake"), progress=False)

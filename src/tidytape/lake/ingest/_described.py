@@ -115,7 +115,14 @@ class Described(Layout):
 
     def identity(self, market: Market) -> dict[str, Any]:
         """Return what changes which rows are read."""
-        return {"stated": dict(self.stated), "skip_lines": self.skip_lines}
+        groups = self.description.groups(self.where, self.row)
+        market = self._market(market, groups)
+        return {
+            "stated": dict(self.stated),
+            "skip_lines": self.skip_lines,
+            "named": {name: getattr(market, name) for name in _TOLD if getattr(market, name) is not None},
+            "read": [self._layout(layout, groups).identity(market) for layout in self.description.reads],
+        }
 
     def require_used(self, market: Market) -> None:
         """Do nothing: each of the kind's layouts checks it."""
@@ -148,7 +155,7 @@ class Described(Layout):
                     parsed.batch(batch.table).parts += batch.parts
         assert parsed is not None  # a description without a refusal has a layout
         _require_likely(description, parsed, job)
-        parsed.kind = groups.get("kind", description.kind)
+        parsed.kind = groups["kind"].lower() if "kind" in groups else description.kind
         for exchange, raw_symbol in {name[:2] for batch in parsed.batches for name in batch.markets}:
             category = job.market.category or _class_of(description.classes, raw_symbol)
             parsed.markets[exchange, raw_symbol] = replace(job.market, category=category)
@@ -229,6 +236,8 @@ class Described(Layout):
             )
 
 
+_TOLD = ("exchange", "raw_symbol", "coin", "category")
+"""Attributes of `Market` that the name of a file may tell, which so change where its rows go."""
 _EXCHANGES = {
     "glbx": "CME", "1": "CME", "okx": "OKEX", "gate": "GATE_IO", "gateio": "GATE_IO", "binanceus": "BINANCE_US",
     "krakenfutures": "KRAKEN_FUTURES", "htx": "HUOBI", "cryptocom": "CRYPTO_COM",
@@ -374,9 +383,14 @@ def described(path: Path, inner: str, head: str) -> Described | None:
 def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type[Mapped]]]:
     """Yield ways to read the beginning of a file: lines before the header, its names, the first row, layout."""
     if head.startswith(("ARROW1", "PAR1")):
-        schema = (
-            pq.read_schema(path) if head.startswith("PAR1") else pa.ipc.open_file(pa.OSFile(str(path))).schema
-        )
+        kind = "Parquet" if head.startswith("PAR1") else "Feather"
+        try:
+            schema = (
+                pq.read_schema(path) if kind == "Parquet" else pa.ipc.open_file(pa.OSFile(str(path))).schema
+            )
+        except (pa.ArrowException, OSError) as error:
+            message = f"{path}: no {kind} file that can be read, or one that is packed; unpack it: {error}"
+            raise IngestError(message, path=str(path)) from error
         yield 0, [plain(name) for name in schema.names], "", Parquet if head.startswith("PAR1") else Feather
         return
     if re.match(r"\s*(?:\{|\[\s*[\[{])", head):

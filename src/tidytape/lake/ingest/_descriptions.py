@@ -219,7 +219,8 @@ DESCRIPTIONS: tuple[Description, ...] = (
             title="trades of OKX",
             header=("instrument_name", "trade_id", "side", "price", "size", "created_time"),
             row=row,
-            paths=(r"-(?P<kind>trades|aggtrades)-",),
+            paths=("(?i)(?P<kind>aggtrades)",),
+            kind="trades",  # the columns of both are the same
             reads=(_trades(_OKX, "ms", documented_by=exchange),),
             market={"exchange": exchange},
         )
