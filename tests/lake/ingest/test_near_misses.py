@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidytape.errors import TidytapeError
+from tidytape.errors import QueryError, TidytapeError
 from tidytape.lake import Lake
-from tidytape.lake.ingest import Csv, Market, ingest
+from tidytape.lake.ingest import Auto, Csv, Feather, Json, Jsonl, Market, Parquet, ingest
+from tidytape.lake.ingest._descriptions import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -205,3 +208,44 @@ def test_a_damaged_file_of_a_frame_is_an_error_of_tidytape(tmp_path: Path, begin
     (tmp_path / "a").write_bytes(beginning + b" and nothing else")
     with pytest.raises(TidytapeError, match="that can be read"):
         ingest(tmp_path / "a", Lake.create(tmp_path / "lake"), progress=False)
+
+
+MAPS: dict[str, Any] = {
+    "columns": {"price": "px"},
+    "words": {"side": {"A": "sell"}},
+    "time_unit": {"timestamp": "ms"},
+}
+LAYOUTS = [
+    *(kind(**options) for kind in (Csv, Json, Jsonl, Parquet, Feather) for options in ({}, MAPS)),
+    Auto(interval="1h"),
+    *(layout for description in DESCRIPTIONS for layout in description.reads),
+    *DESCRIPTIONS,
+]
+
+
+def test_layouts_are_values() -> None:
+    for layout in LAYOUTS:
+        for other in (pickle.loads(pickle.dumps(layout)), copy.deepcopy(layout)):
+            assert other == layout
+            assert hash(other) == hash(layout)
+            assert repr(other) == repr(layout)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": {"price": 3}}, {"columns": ["price"]}, {"words": 3}, {"words": {"side": "A"}},
+        {"words": {"side": {1: "buy"}}}, {"words": {"sid": {"A": "buy"}}}, {"time_zone": 3}, {"header": ["a"]},
+        {"skip_lines": -1}, {"skip_lines": "x"}, {"at": 3},
+    ],
+)  # fmt: skip
+def test_an_option_of_another_type_is_refused(options: dict[str, Any]) -> None:
+    kind: Any = Json if "at" in options else Csv
+    with pytest.raises(QueryError, match=next(iter(options))):
+        kind(**options)
+
+
+@pytest.mark.parametrize("header", ["timestamp,price,amount", "timestamp,price,amount,side,-"])
+def test_names_of_arrays_are_as_many_as_their_values(tmp_path: Path, header: str) -> None:
+    with pytest.raises(QueryError, match="expected 4 names"):
+        put(tmp_path, "a.json", f'[[{T},1,1,"buy"]]', X, Json(header=header))

@@ -99,7 +99,7 @@ class Described(Layout):
     where: str = ""
     skip_lines: int = 0
     row: str = ""
-    stated: Mapping[str, str] = field(default_factory=dict)
+    stated: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     amounts: ClassVar[Mapping[str, str]] = {}
 

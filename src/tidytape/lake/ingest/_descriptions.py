@@ -79,9 +79,9 @@ class Description:
     paths: tuple[str, ...] = ()
     needs_path: bool = False
     raw_symbol: str = "{raw_symbol}"
-    market: Mapping[str, str] = field(default_factory=dict)
-    classes: Mapping[str, str] = field(default_factory=dict)
-    asks: Mapping[str, str] = field(default_factory=dict)
+    market: Mapping[str, str] = field(default_factory=dict, hash=False)
+    classes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    asks: Mapping[str, str] = field(default_factory=dict, hash=False)
     kind: str | None = None
     refusal: str = ""
 
