@@ -49,6 +49,7 @@ _BY_SYMBOL: tuple[tuple[re.Pattern[str], CountedUnit], ...] = (
     (re.compile(r"[A-Z0-9]+-(?:USD|USDT|USDC)-(?:SWAP|\d{6})"), _CONTRACTS),  # OKX: BTC-USDT-SWAP
     (re.compile(r"[A-Z0-9]+_(?:CW|NW|CQ|NQ)"), _CONTRACTS),  # Huobi: BTC_CQ
     (re.compile(r"[PF]I_[A-Z0-9]+(?:_\d{6})?"), _QUOTE),  # Kraken: PI_XBTUSD
+    (re.compile(r"[A-Z0-9]+USD[TC]?M"), _CONTRACTS),  # KuCoin: XBTUSDTM
 )
 """Symbols that only markets with this unit have."""
 

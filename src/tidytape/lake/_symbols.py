@@ -39,6 +39,9 @@ _OPTION = re.compile(r"[-_]\d+(?:[.D]\d+)?[-_][CP]$")
 _CLASS = re.compile(r"^[CX]:")  # of a vendor's symbols of currencies and coins
 _DATED = re.compile(r"\d{6}|\d{8}|\d{1,2}[A-Z]{3}\d{2}")
 _ALIASES = {"XBT": "BTC"}
+_SHORTEST_QUOTE = 3
+_TICKERS = re.compile(r"[A-Z](?:BTC|ETH|BNB|XBT)")
+"""Symbols such as GBTC and FETH, which are more often shares than coins of one letter."""
 _COIN = re.compile(r"[A-Z0-9$]{1,20}")
 
 
@@ -104,6 +107,8 @@ def guessed(raw_symbol: str) -> Symbol | None:
             if coin in _KNOWN_COINS - _STABLECOINS:
                 return None
             coin, quote = quote, coin
+        if len(quote) < _SHORTEST_QUOTE:
+            return None  # BRK.B is a class of shares
     coin, quote = _ALIASES.get(coin, coin), _ALIASES.get(quote, quote)
     if not (_COIN.fullmatch(coin) and _COIN.fullmatch(quote)):
         return None
@@ -129,6 +134,8 @@ def told_class(raw_symbol: str) -> str | None:
 
 def _cut(pair: str) -> tuple[str, str]:
     """Return base and quote of a pair without a separator; the quote is empty if the pair is ambiguous."""
+    if _TICKERS.fullmatch(pair):
+        return pair, ""
     cuts = [
         (pair.removesuffix(quote), quote)
         for quote in _LONGEST_FIRST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -116,7 +117,7 @@ class ColumnMap:
         """Raise QueryError if a needed column is neither mapped nor a constant."""
         missing_columns = [name for name in needed_columns(self._table) if name not in available]
         is_candles = self._table is RECORDED_CANDLES
-        if is_candles and "volume" not in available and suggested_map(["volume"], self.header):
+        if is_candles and "volume" not in available and any(map(_may_be_volume, self.header)):
             missing_columns.append("volume")  # only candles of a file without such a column have none
         if "exchange" in missing_columns:
             self.job.known_exchange  # noqa: B018  # raises, because the exchange is missing
@@ -226,16 +227,41 @@ def suggested_map(columns: Collection[str], header: Sequence[str]) -> dict[str, 
     {'timestamp': 'Open Time', 'open': 'Open'}
     """
     pairs: dict[str, str] = {}
-    folded = {_folded(name): name for name in header}
-    if "timestamp" in columns and {"date", "time"} <= folded.keys():
-        pairs["timestamp"] = f"{folded['date']}+{folded['time']}"
+    names_by_letters = {folded(name): name for name in header}
+    if "timestamp" in columns and {"date", "time"} <= names_by_letters.keys():
+        pairs["timestamp"] = f"{names_by_letters['date']}+{names_by_letters['time']}"
     for column in (column for column in columns if column not in pairs):
-        unused = {_folded(name): name for name in header if name not in pairs.values()}
-        names = (_folded(column), *_SIMILAR.get(column, ()))
+        unused = {folded(name): name for name in header if name not in pairs.values()}
+        names = (folded(column), *_SIMILAR.get(column, ()))
         match = next((unused[name] for name in names if name in unused), None)
         if match is not None:
             pairs[column] = match
     return pairs
+
+
+_NO_VOLUME = re.compile(
+    "tick|real|trade|count|avg|average|weight|spread|buy|sell|taker|^(?:quote|quote_?asset)_?volume$"
+)
+
+
+def _may_be_volume(name: str) -> bool:
+    """Return whether the name of a column says that it is a volume of candles, in coins or in the quote.
+
+    Examples
+    --------
+    >>> [_may_be_volume(name) for name in ("Volume USDT", "vol.", "qty", "tick_volume", "quote_volume")]
+    [True, True, True, False, False]
+    """
+    is_alike = (
+        bool(suggested_map(["volume"], [name])) or folded(name).startswith("vol") or "volume" in folded(name)
+    )
+    return is_alike and not _NO_VOLUME.search(name.casefold())
+
+
+NAMES_OF_MARKETS = frozenset(
+    {"symbol", "rawsymbol", "instrument", "instrumentname", "ticker", "tic", "market", "pair"}
+)
+"""What columns that tell the market of a row are called, in lower case, with letters and digits only."""
 
 
 def plain(name: str) -> str:
@@ -243,6 +269,6 @@ def plain(name: str) -> str:
     return name.strip("<>[] ").lower()
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """Return the letters and digits of a name in lower case."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())

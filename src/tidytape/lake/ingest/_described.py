@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,6 +27,7 @@ from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
 from tidytape.lake.ingest._market import Market, option
 from tidytape.lake.ingest._own_files import DELIMITERS, Csv, Feather, Json, Parquet, is_row
 from tidytape.lake.ingest._report import Note
+from tidytape.times import MINUTE
 
 _PREAMBLE = 3
 """Most lines before a header."""
@@ -97,7 +99,7 @@ class Described(Layout):
     where: str = ""
     skip_lines: int = 0
     row: str = ""
-    stated: Mapping[str, str] = field(default_factory=dict)
+    stated: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     amounts: ClassVar[Mapping[str, str]] = {}
 
@@ -113,7 +115,14 @@ class Described(Layout):
 
     def identity(self, market: Market) -> dict[str, Any]:
         """Return what changes which rows are read."""
-        return {"stated": dict(self.stated), "skip_lines": self.skip_lines}
+        groups = self.description.groups(self.where, self.row)
+        market = self._market(market, groups)
+        return {
+            "stated": dict(self.stated),
+            "skip_lines": self.skip_lines,
+            "named": {name: getattr(market, name) for name in _TOLD if getattr(market, name) is not None},
+            "read": [self._layout(layout, groups).identity(market) for layout in self.description.reads],
+        }
 
     def require_used(self, market: Market) -> None:
         """Do nothing: each of the kind's layouts checks it."""
@@ -123,6 +132,14 @@ class Described(Layout):
         description = self.description
         if description.refusal:
             raise IngestError(f"{job.path}: {description.title}: {description.refusal}", path=str(job.path))
+        if _NOT_TRADED.search(self.where) and any(
+            layout.of is RECORDED_CANDLES for layout in description.reads
+        ):
+            raise IngestError(
+                f"{job.path}: mark or index prices by its name: they are not traded, and the lake has no table for "
+                "them",
+                path=str(job.path),
+            )
         groups = description.groups(self.where, self.row)
         job = replace(job, market=self._market(job.market, groups))
         parsed: Parsed | None = None
@@ -137,7 +154,8 @@ class Described(Layout):
                 for batch in read.batches:
                     parsed.batch(batch.table).parts += batch.parts
         assert parsed is not None  # a description without a refusal has a layout
-        parsed.kind = groups.get("kind", description.kind)
+        _require_likely(description, parsed, job)
+        parsed.kind = groups["kind"].lower() if "kind" in groups else description.kind
         for exchange, raw_symbol in {name[:2] for batch in parsed.batches for name in batch.markets}:
             category = job.market.category or _class_of(description.classes, raw_symbol)
             parsed.markets[exchange, raw_symbol] = replace(job.market, category=category)
@@ -151,10 +169,16 @@ class Described(Layout):
         facts = dict(self.description.market)
         if "exchange" in groups:
             facts["exchange"] = _EXCHANGES.get(groups["exchange"].lower(), groups["exchange"].upper())
+        elif _is_of_another(facts.get("exchange"), self.where):
+            del facts["exchange"]
         if "coin" in groups:
             facts["coin"] = groups["coin"].upper()
         if "class" in groups:
             facts["category"] = {"PERP": "PERPETUAL", "FTS": "FUTURE"}.get(groups["class"], groups["class"])
+        if facts.get("category") == Category.PERPETUAL:
+            facts |= (
+                {"exchange": _FUTURES_OF[facts["exchange"]]} if facts.get("exchange") in _FUTURES_OF else {}
+            )
         if "raw_symbol" not in {
             column for layout in self.description.reads for column in layout.columns or {}
         }:
@@ -185,9 +209,20 @@ class Described(Layout):
 
     def _ask(self, job: Job, layout: Mapped) -> None:
         """Raise QueryError if the caller does not state a fact that the kind asks for; the error names all of them."""
+        asked = self.description.asks
+        if "exchange" in self.description.market:
+            asked = {"exchange": "the exchange, for its folder is called after another"} | asked
+        symbol, quote = job.market.raw_symbol or "", job.market.quote
+        if quote is not None and symbol.upper().endswith(f"-{quote.upper()}"):
+            raise QueryError(
+                "quote",
+                got=quote,
+                expected=f"nothing beside {symbol}, which names it",
+                hint=f"a file of its own name, {symbol}.csv, is recognised as that of a pair",
+            )
         unknown = {
             parameter: what
-            for parameter, what in self.description.asks.items()
+            for parameter, what in asked.items()
             if getattr(job.market, parameter, None) is None and getattr(layout, parameter, None) is None
             if parameter != "quote" or job.market.normalized_symbol is None
         }
@@ -201,8 +236,71 @@ class Described(Layout):
             )
 
 
-_EXCHANGES = {"glbx": "CME", "1": "CME", "okx": "OKEX", "gateio": "GATE_IO"}
+_TOLD = ("exchange", "raw_symbol", "coin", "category")
+"""Attributes of `Market` that the name of a file may tell, which so change where its rows go."""
+_EXCHANGES = {
+    "glbx": "CME", "1": "CME", "okx": "OKEX", "gate": "GATE_IO", "gateio": "GATE_IO", "binanceus": "BINANCE_US",
+    "krakenfutures": "KRAKEN_FUTURES", "htx": "HUOBI", "cryptocom": "CRYPTO_COM",
+}  # fmt: skip
 """Names of exchanges in the lake by what vendors call them."""
+_FUTURES_OF = {"GATE_IO": "GATE_IO_FUTURES", "KUCOIN": "KUCOIN_FUTURES"}
+"""Where an exchange in coins has its perpetuals, whose amounts are contracts."""
+_NAMED = re.compile(
+    r"(?<![a-z])(?:binance|bitfinex|bitget|bitmex|bitstamp|bybit|coinbase|deribit|gate|gateio|gemini|htx|huobi|"
+    r"hyperliquid|kraken|kucoin|mexc|okex|okx|poloniex|upbit)(?![a-z])"
+)
+"""Names of exchanges in the names of files and folders."""
+_NOT_TRADED = re.compile(
+    r"(?i)[-_](?:mark|index|premiumIndex)\.[^/]*$"
+    r"|(?:/|[-_.])(?:mark|index|premium[-_]?index)[-_ ]?price[^/]*(?:/[^/]*){0,3}$|/premiumIndex[^/]*(?:/[^/]*){0,3}$"
+)
+"""Names of files of prices at which nobody trades."""
+
+
+def _is_of_another(exchange: str | None, where: str) -> bool:
+    """Return whether the nearest name of an exchange in a path is not that of the kind."""
+    for name in reversed(where.lower().split("/")[-4:]):
+        if exchange is not None and (named := _NAMED.findall(name)):
+            ours = exchange.lower().replace("_", "")
+            return not any(
+                ours.startswith(_EXCHANGES.get(one, one).lower().replace("_", "")) for one in named
+            )
+    return False
+
+
+def _require_likely(description: Description, parsed: Parsed, job: Job) -> None:
+    """Raise IngestError if rows without names of columns are likely to be other ones than those of the kind.
+
+    A candle opens near the price at which the one before it closes. If each closes near the price at which the one
+    before it opens, the two columns are the other way round. And trades do not happen at whole minutes only.
+    """
+    if not any(isinstance(layout, Csv) and layout.header for layout in description.reads):
+        return
+    time, market = pl.col("timestamp"), ["exchange", "raw_symbol"]
+    for part in parsed.batch(RECORDED_CANDLES).parts[:1]:
+        candles = part.frame().sort("timestamp")
+        gaps = candles.select(
+            as_said=(pl.col("open").shift(-1) - pl.col("close")).abs().over(market).sum(),
+            other_way=(pl.col("close").shift(-1) - pl.col("open")).abs().over(market).sum(),
+        ).row(0)
+        if candles.height >= _FEWEST and _LIKELIER * gaps[1] < gaps[0]:
+            reason = "each candle closes where the one before it opens: open and close are likely the other way round"
+            raise _other_columns(reason, "timestamp,close,high,low,open,volume", job)
+    for part in parsed.batch(TRADES).parts[:1]:
+        times = part.frame().select(time.unique())
+        if times.height >= _FEWEST and times.select((time % MINUTE == 0).all()).item():
+            reason = "all times are whole minutes, as those of candles, of which a row may be the close and the volume"
+            raise _other_columns(reason, "timestamp,price,amount", job)
+
+
+_FEWEST = 4
+"""Fewest rows from which columns are judged."""
+_LIKELIER = 4
+
+
+def _other_columns(reason: str, header: str, job: Job) -> IngestError:
+    hint = f"if not, ``Csv(header={header!r})`` says what they are"
+    return IngestError(f"{job.path}: {reason}; {hint}", path=str(job.path))
 
 
 def _class_of(classes: Mapping[str, str], raw_symbol: str) -> str | None:
@@ -222,7 +320,12 @@ def _raw_symbol(description: Description, groups: Mapping[str, str]) -> str | No
     return None if is_any_name and (pair is None or pair.quote_coin not in QUOTES) else raw_symbol
 
 
-_UNITS = {"mi": "m", "m": "m", "h": "h", "d": "d", "w": "w", "s": "s"}
+_WORDS = frozenset(
+    {
+        "s", "sec", "secs", "second", "seconds", "m", "min", "mins", "minute", "minutes", "h", "hr", "hour", "hours",
+        "hourly", "d", "day", "days", "daily", "w", "week", "weeks", "weekly",
+    }
+)  # fmt: skip
 
 
 def length_named(text: str | None) -> str | None:
@@ -230,15 +333,18 @@ def length_named(text: str | None) -> str | None:
 
     Examples
     --------
-    >>> [length_named(word) for word in ("1h", "M5", "60", "minute", "1_Hour", "Daily", "1 Min", "d", "7")]
-    ['1h', '5m', '1h', '1m', '1h', '1d', '1m', '1d', None]
+    >>> [length_named(word) for word in ("1h", "M5", "60", "minute", "1_Hour", "Daily", "1 Min", "d", "7", "1M")]
+    ['1h', '5m', '1h', '1m', '1h', '1d', '1m', '1d', None, None]
     """
     if text is None:
         return None
     match = re.fullmatch(r"(?:([MHDW])(\d+)|(\d*)[ _]?([a-zA-Z]*))", text)
     if match is None:
         return None
-    count, unit = int(match[2] or match[3] or 1), (match[1] or match[4] or "m")[:1].lower()
+    word = (match[1] or match[4] or "m").lower()
+    if match[4] == "M" or word not in _WORDS:
+        return None  # months differ in length
+    count, unit = int(match[2] or match[3] or 1), word[:1]
     if unit == "m" and count >= 60 and count % 60 == 0:
         count, unit = count // 60, "h"
     if unit == "h" and count % 24 == 0:
@@ -277,9 +383,14 @@ def described(path: Path, inner: str, head: str) -> Described | None:
 def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type[Mapped]]]:
     """Yield ways to read the beginning of a file: lines before the header, its names, the first row, layout."""
     if head.startswith(("ARROW1", "PAR1")):
-        schema = (
-            pq.read_schema(path) if head.startswith("PAR1") else pa.ipc.open_file(pa.OSFile(str(path))).schema
-        )
+        kind = "Parquet" if head.startswith("PAR1") else "Feather"
+        try:
+            schema = (
+                pq.read_schema(path) if kind == "Parquet" else pa.ipc.open_file(pa.OSFile(str(path))).schema
+            )
+        except (pa.ArrowException, OSError) as error:
+            message = f"{path}: no {kind} file that can be read, or one that is packed; unpack it: {error}"
+            raise IngestError(message, path=str(path)) from error
         yield 0, [plain(name) for name in schema.names], "", Parquet if head.startswith("PAR1") else Feather
         return
     if re.match(r"\s*(?:\{|\[\s*[\[{])", head):
@@ -296,12 +407,12 @@ def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type
             return
         if is_row(names):
             if skip_lines == 0:
-                yield 0, [], line, Csv
+                yield 0, [], line.replace('"', ""), Csv
             return
         yield (
             skip_lines,
             [plain(name) for name in names],
-            "".join(lines[skip_lines + 1 : skip_lines + 2]),
+            "".join(lines[skip_lines + 1 : skip_lines + 2]).replace('"', ""),
             Csv,
         )
 

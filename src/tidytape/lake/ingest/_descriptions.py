@@ -79,9 +79,9 @@ class Description:
     paths: tuple[str, ...] = ()
     needs_path: bool = False
     raw_symbol: str = "{raw_symbol}"
-    market: Mapping[str, str] = field(default_factory=dict)
-    classes: Mapping[str, str] = field(default_factory=dict)
-    asks: Mapping[str, str] = field(default_factory=dict)
+    market: Mapping[str, str] = field(default_factory=dict, hash=False)
+    classes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    asks: Mapping[str, str] = field(default_factory=dict, hash=False)
     kind: str | None = None
     refusal: str = ""
 
@@ -98,6 +98,8 @@ _LENGTH = (
     r"(?P<interval>\d+ ?(?:min(?:ute)?s?|hours?|days?|[smhdwSMHDW])|[MHDW]\d+|daily|weekly|minute|hour|day|d)"
 )
 _ANY_PAIR = r"/(?P<raw_symbol>[A-Za-z0-9]+(?:[-_][A-Za-z]{2,5})?)"
+_DAY_CELL = r"(?:^|[,;\t|])\d{4}[-./]\d\d[-./]\d\d(?:[,;\t|]|$)"
+"""A date without a time."""
 _EXCHANGE = {"exchange": "the exchange"}
 _BROKER = {"time_zone": "the zone of the broker's clock, mostly America/New_York+7h"}
 _OF_SHARES = {"quote": "the currency of the prices, e.g. USD"}
@@ -123,7 +125,22 @@ _DATABENTO_FORMS: tuple[tuple[str, str, Mapping[str, float]], ...] = (
 )
 """Unit of times, pattern of the first row, and divisors of prices: times and prices are written or integers."""
 
-_FREQTRADE = r"/(?:(?P<exchange>[a-z0-9]+)/)?(?:futures/)?(?P<raw_symbol>[A-Z0-9]+_[A-Z0-9]+(?:_[A-Z0-9]+)?)-"
+_IN_KRAKEN = r"(?i)/(?:[^/]*[-_. ])?(?P<exchange>kraken)(?:[-_. ][^/]*)?/(?:[^/]+/){0,2}[^/]+$"
+"""One of the last folders is named after Kraken."""
+_CHARTED = (
+    "anxhk|bitbay|bitcurex|bitfinex|bitkonan|bitstamp|btcchina|btcde|btce|btcn|btctrade|campbx|cex|coinbase|coincheck|"
+    "foxbit|gemini|hitbtc|itbit|korbit|kraken|lake|localbtc|mtgox|okcoin|quadrigacx|rock|virtex|wex|zaif"
+)
+"""Exchanges of bitcoincharts."""
+_TRADED_BY_FREQTRADE = (
+    "binance|binanceus|bingx|bitget|bitmart|bitmex|bitstamp|bitvavo|bybit|coinbase|cryptocom|gate|gateio|htx|huobi|"
+    "hyperliquid|kraken|krakenfutures|kucoin|mexc|okx|poloniex|upbit"
+)
+
+_FREQTRADE = (
+    rf"/(?:(?P<exchange>{_TRADED_BY_FREQTRADE})/)?(?:futures/)?"
+    r"(?P<raw_symbol>[A-Z0-9]+_[A-Z0-9]+(?:_[A-Z0-9]+)?)-"
+)
 _MINUTES = {"interval": {"1": "1m", "5": "5m", "15": "15m", "30": "30m", "60": "1h", "240": "4h"}}
 
 DESCRIPTIONS: tuple[Description, ...] = (
@@ -142,7 +159,13 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="trades of Bybit's spot market",
         header=("id", "timestamp", "price", "volume", "side"),
-        paths=(r"/(?P<raw_symbol>[A-Z0-9]+)[-_]\d{4}-\d{2}", r"/spot/(?P<raw_symbol>[A-Z0-9]+)/"),
+        paths=(
+            # Others write such columns too.
+            r"(?i:bybit)|/[A-Z0-9]+[-_]\d{4}-\d{2}[^/]*$",
+            r"/(?P<raw_symbol>[A-Z0-9]+)[-_]\d{4}-\d{2}",
+            r"/spot/(?P<raw_symbol>[A-Z0-9]+)/",
+        ),
+        needs_path=True,
         reads=(_trades({"amount": "volume", "id": ""}, "ms", counted=COIN),),  # ids count from 1 in each file
         market={"exchange": "BYBIT_SPOT"} | _SPOT,
     ),
@@ -196,7 +219,8 @@ DESCRIPTIONS: tuple[Description, ...] = (
             title="trades of OKX",
             header=("instrument_name", "trade_id", "side", "price", "size", "created_time"),
             row=row,
-            paths=(r"-(?P<kind>trades|aggtrades)-",),
+            paths=("(?i)(?P<kind>aggtrades)",),
+            kind="trades",  # the columns of both are the same
             reads=(_trades(_OKX, "ms", documented_by=exchange),),
             market={"exchange": exchange},
         )
@@ -241,7 +265,10 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of Kraken's downloads",
         row=r"^\d{10},([\d.]+,){5}\d+$",
-        paths=(r"/(?P<raw_symbol>[A-Z0-9.]{5,12})_(?P<interval>\d+)\.csv",),
+        # Kraken calls bitcoin XBT.
+        paths=(
+            r"/(?![A-Z0-9.]*BTC)(?P<raw_symbol>[A-Z0-9.]{5,12})_(?P<interval>1|5|15|30|60|240|720|1440)\.csv",
+        ),
         needs_path=True,
         reads=(_candles({}, "s", header=f"timestamp,{_OHLC},volume,-", counted=COIN),),
         market={"exchange": "KRAKEN"} | _SPOT,
@@ -249,7 +276,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of Kraken's downloads, renamed",
         row=r"^\d{10},([\d.]+,){5}\d+$",
-        paths=(r"(?i)(?P<exchange>kraken)", r"_(?P<interval>\d{1,4})\.csv"),
+        paths=(_IN_KRAKEN, r"/(?P<raw_symbol>[A-Z0-9.]{5,12})_(?P<interval>\d{1,4})\.csv"),
         reads=(_candles({}, "s", header=f"timestamp,{_OHLC},volume,-", counted=COIN),),
         market=_SPOT,
         asks=_EXCHANGE | {"raw_symbol": "the market"},
@@ -258,9 +285,9 @@ DESCRIPTIONS: tuple[Description, ...] = (
         title="trades of Kraken's or bitcoincharts' downloads",
         row=r"^\d{10}(\.\d+)?,[\d.]+,[\d.]+$",
         paths=(
-            r"(?i)(?P<exchange>kraken).*/",
+            _IN_KRAKEN,
             r"/(?P<raw_symbol>[A-Z0-9.]{5,12})\.csv",
-            r"/\.?(?P<exchange>[a-z]+)(?P<quote>[A-Z]{3})\.csv",
+            rf"/\.?(?P<exchange>{_CHARTED})(?P<quote>[A-Z]{{3}})\.csv",
         ),
         raw_symbol="BTC{quote}",
         reads=(_trades({"side": "", "id": ""}, "s", header="timestamp,price,amount"),),
@@ -270,7 +297,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="daily candles of Yahoo of a pair of coins",
         header=("date", *_PRICES, "adj close", "volume"),
-        paths=(r"/(?P<raw_symbol>[A-Z0-9]+-(?:USD|EUR|GBP))\.csv",),
+        paths=(r"/(?P<raw_symbol>[A-Z0-9]+-(?:USD|EUR|GBP))(?: ?\(\d+\))?\.csv",),
         needs_path=True,
         reads=(
             _candles({"timestamp": "Date", "volume": "", "quote_volume": "Volume"}, "date", interval="1d"),
@@ -280,7 +307,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="daily candles of Yahoo",
         header=("date", *_PRICES, "adj close", "volume"),
-        paths=(r"/(?P<raw_symbol>[A-Z0-9^.=]{1,10})\.csv",),
+        paths=(r"/(?P<raw_symbol>[A-Z0-9^.=]{1,10}(?:-[A-Z]{1,2})?)(?: ?\(\d+\))?\.csv",),
         reads=(_candles({"timestamp": "Date"}, "date", interval="1d"),),
         asks=_EXCHANGE | _OF_SHARES | {"raw_symbol": "the ticker"},
     ),
@@ -356,6 +383,15 @@ DESCRIPTIONS: tuple[Description, ...] = (
         reads=(_candles({"timestamp": "d+t"}, "iso", header=f"d,t,{_OHLC},-"),),
         asks=_EXCHANGE | _BROKER | {"raw_symbol": "the market"},
     ),
+    Description(
+        title="candles of MetaTrader 4",
+        row=r"^\d{4}\.\d\d\.\d\d,00:00,([\d.]+,){4}\d+$",
+        paths=(r"/(?P<raw_symbol>[A-Z][A-Za-z0-9.#]*?)_?(?P<interval>1440)\.csv",),
+        needs_path=True,
+        # The day of the broker is stored as the same date.
+        reads=(_candles({"timestamp": "d"}, "date", header=f"d,-,{_OHLC},-"),),
+        asks=_EXCHANGE | {"raw_symbol": "the market"},
+    ),
     *(
         Description(
             title="candles of MetaTrader 5",
@@ -424,7 +460,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="trades of BitMEX",
         header=("timestamp", "symbol", "side", "size", "price", "trdmatchid", "homenotional"),
-        row=r"^\d{4}-\d\d-\d\dD",
+        row=r"^\d{4}-\d\d-\d\d[DT ]",
         reads=(
             # The notional in the home currency is the amount in coin; the size counts contracts.
             _trades(
@@ -735,14 +771,24 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="trades of KuCoin",
         header=("trade_id", "trade_time", "price", "size", "side"),
-        paths=(r"/(?P<raw_symbol>[A-Z0-9]+)-trades-",),
-        reads=(
-            _trades(
-                {"timestamp": "trade_time", "id": "trade_id", "amount": "size"}, "ms", documented_by="KUCOIN"
-            ),
-        ),
-        market={"exchange": "KUCOIN"} | _SPOT,
-        asks={"raw_symbol": "the market"},
+        paths=(r"/(?P<raw_symbol>[A-Z0-9]+)-trades-", r"(?i)(?P<exchange>kucoin)"),
+        reads=(_trades({"timestamp": "trade_time", "id": "trade_id", "amount": "size"}, "ms"),),
+        market=_SPOT,
+        asks=_EXCHANGE | {"raw_symbol": "the market"},
+    ),
+    *(
+        Description(
+            title="trades of KuCoin",
+            header=("trade_id", "trade_time", "price", "size", "side"),
+            paths=(rf"/(?P<raw_symbol>{symbol})-trades-\d",),
+            needs_path=True,
+            reads=(_trades({"timestamp": "trade_time", "id": "trade_id", "amount": "size"}, "ms"),),
+            market={"exchange": exchange} | market,
+        )
+        for symbol, exchange, market in (
+            ("(?![A-Z0-9]+USD[TC]?M-)[A-Z0-9]+", "KUCOIN", _SPOT),
+            ("[A-Z0-9]+USD[TC]?M", "KUCOIN_FUTURES", _PERPETUAL),
+        )
     ),
     *(
         Description(
@@ -797,15 +843,40 @@ DESCRIPTIONS: tuple[Description, ...] = (
             ("futures", {"exchange": "GATE_IO_FUTURES"} | _PERPETUAL),
         )
     ),
+    Description(
+        title="candles of CoinMarketCap",
+        header=("timeopen", "timeclose", *_PRICES, "volume", "marketcap"),
+        # The volume is that of all markets of a coin, in USD.
+        reads=(
+            _candles({"timestamp": "timeOpen", "volume": "", "quote_volume": "volume"}, "iso", interval="1d"),
+        ),
+        asks=_EXCHANGE | {"raw_symbol": "the market"},
+    ),
+    Description(
+        title="candles with names of columns",
+        header=("date", "time", *_PRICES),
+        paths=(rf"[-_]{_LENGTH}\.", rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
+        reads=(_candles({"timestamp": "date+time"}, "iso"),),
+        asks=_EXCHANGE | {"raw_symbol": "the market", "time_zone": "the zone of the times, e.g. UTC"},
+    ),
     *(
         Description(
             title="candles with names of columns",
-            header=(clock, *_PRICES),
+            header=(clock, *_PRICES, *symbol),
+            row=row,
             paths=(rf"[-_]{_LENGTH}\.", rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
-            reads=(layout(table="candles", columns={"timestamp": clock or "#1"}),),
-            asks=_EXCHANGE | {"raw_symbol": "the market"},
+            reads=(
+                layout(
+                    table="candles",
+                    columns={"timestamp": clock or "#1"} | dict(zip(["raw_symbol"], symbol, strict=False)),
+                    time_unit=unit,
+                ),
+            ),
+            asks=_EXCHANGE | ({} if symbol else {"raw_symbol": "the market"}),
         )
         for layout in (Csv, Parquet, Feather)
+        for symbol in ((), ("symbol",), ("ticker",), ("pair",))
+        for row, unit in (("", None), (_DAY_CELL, "date"))[: 2 if layout is Csv else 1]
         for clock in (
             "timestamp",
             "time",

@@ -226,10 +226,14 @@ def _length(text: pl.Expr) -> pl.Expr:
 INTERVAL = Kind(_length, "an interval such as 1m, or a number of ns from 1e9")
 
 
+_SHORTEST_MONTH = 28 * DAY
+
+
 def in_steps(candles: pl.DataFrame) -> pl.DataFrame:
     """Return the candles, if they can have their length.
 
-    Candles may be missing, so they cannot if more than half of the neighbours are the same several lengths apart.
+    Candles may be missing, so they cannot if more than half of the neighbours are the same several lengths apart, or
+    if those of a day or a week are months apart.
 
     Raises
     ------
@@ -237,15 +241,21 @@ def in_steps(candles: pl.DataFrame) -> pl.DataFrame:
         If the candles of a market cannot, such as candles of days whose length is said to be an hour.
     """
     step = pl.col("timestamp").diff()
+    is_month = (pl.col("least") >= _SHORTEST_MONTH) & (pl.col("interval") <= WEEK)
     far_apart = (
         candles.sort("timestamp")
         .group_by("exchange", "raw_symbol", "interval")
         .agg(least=step.min(), share=(step == step.min()).mean(), rows=pl.len())
-        .filter(pl.col("rows") > 2, pl.col("least") > pl.col("interval"), pl.col("share") > 0.5)
+        .filter(pl.col("rows") > 2, pl.col("least") > pl.col("interval"), (pl.col("share") > 0.5) | is_month)
         .sort("exchange", "raw_symbol")
     )
     for row in far_apart.head(1).iter_rows(named=True):
         stated, step_word = (FrameInterval(row[name] // SECOND).alias for name in ("interval", "least"))
+        if row["least"] >= _SHORTEST_MONTH:
+            raise IngestError(
+                f"candles: those of {row['exchange']} {row['raw_symbol']} start a month or more apart, and their "
+                f"length is said to be {stated}; the lake has no candles of months"
+            )
         raise IngestError(
             f"candles: those of {row['exchange']} {row['raw_symbol']} start {step_word} apart, and their length is "
             f"said to be {stated}: is ``interval`` {step_word}?"

@@ -75,6 +75,14 @@ _REGISTERED_BY = {
 }
 
 
+def _is_map(mapping: object, kind: type) -> bool:
+    """Return whether an argument is None or a dict from texts to objects of a kind."""
+    return mapping is None or (
+        isinstance(mapping, Mapping)
+        and all(isinstance(name, str) and isinstance(other, kind) for name, other in mapping.items())
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mapped(Layout):
     """Rows of any table, with a map of their columns.
@@ -139,13 +147,16 @@ class Mapped(Layout):
         "Columns of the table and of the file: id=tid,price=px,amount=qty,side=side,timestamp=time. Columns of the "
         "same name need no entry. Trades have timestamp, price, amount, side (or buyer_is_maker), id and raw_symbol.",
         flag="--map",
+        hashed=False,
     )
     words: Mapping[str, Mapping[str, str]] | None = option(
         "Meanings of words, if they are not ours: side=A:sell,side=B:buy,side=N:none; --map takes them too.",
+        hashed=False,
     )
     time_unit: str | Mapping[str, str] | None = option(
         "Unit of times, if they do not show it: iso, date, epoch, s, ms, us or ns; or one per column, "
         "timestamp=iso,expiry=date.",
+        hashed=False,
     )
     time_format: str | None = option("Format of other times, e.g. '%d-%m-%Y %H:%M:%S'.")
     time_zone: str | None = option(
@@ -155,13 +166,14 @@ class Mapped(Layout):
     stamped: str | None = option("Time of candles: start (if left out) or end.")
     volatility_unit: str | None = option("Unit of implied volatilities: percent or decimal.")
     rate_unit: str | None = option("Unit of funding rates: fraction or percent.")
-    divisors: Mapping[str, float] = field(default_factory=dict)
-    rewrites: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    where: Mapping[str, str] = field(default_factory=dict)
+    divisors: Mapping[str, float] = field(default_factory=dict, hash=False)
+    rewrites: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
+    where: Mapping[str, str] = field(default_factory=dict, hash=False)
     counted: CountedUnit | None = None
     documented_by: str | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.table not in EVENTS:
             hint = _REGISTERED_BY.get(self.table) or did_you_mean(self.table, EVENTS)
             raise QueryError("table", got=self.table, expected="one of " + ", ".join(EVENTS), hint=hint)
@@ -176,12 +188,6 @@ class Mapped(Layout):
         for column in self.words or {}:
             if column not in known_columns(self.of):
                 raise QueryError("words", got=column, expected=f"one of {', '.join(known_columns(self.of))}")
-        # A caller without types may pass anything.
-        is_map: object = self.columns is None or isinstance(self.columns, Mapping)
-        if not is_map:
-            raise QueryError(
-                "columns", got=self.columns, expected='a dict of our columns, e.g. {"price": "px"}'
-            )
         is_unit: object = self.time_unit is None or isinstance(self.time_unit, str | Mapping)
         if not is_unit:
             raise QueryError(
@@ -197,6 +203,20 @@ class Mapped(Layout):
                         expected=f"one of the columns of times of {self.table}: {', '.join(names)}",
                         hint=did_you_mean(name, names),
                     )
+
+    def _check_types(self) -> None:
+        """Raise QueryError if an option is of another type: a caller without types may pass anything."""
+        zone: object = self.time_zone
+        for parameter, is_right, expected in (
+            ("columns", _is_map(self.columns, str), 'a dict of our columns, e.g. {"price": "px"}'),
+            ("words", _is_map(self.words, Mapping), 'a dict of dicts, e.g. {"side": {"A": "sell"}}'),
+            ("time_zone", zone is None or isinstance(zone, str), "a text, e.g. America/New_York"),
+        ):
+            if not is_right:
+                raise QueryError(parameter, got=getattr(self, parameter), expected=expected)
+        for meanings in (self.words or {}).values():
+            if not _is_map(meanings, str):
+                raise QueryError("words", got=meanings, expected='a dict of texts, e.g. {"A": "sell"}')
 
     @property
     def of(self) -> Table:

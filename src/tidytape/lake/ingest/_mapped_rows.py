@@ -9,7 +9,7 @@ from itertools import chain
 import polars as pl
 import pyarrow as pa
 
-from tidytape.errors import QueryError
+from tidytape.errors import IngestError, QueryError
 from tidytape.lake._amount_units import CountedUnit, documented, of_mapped
 from tidytape.lake._dedupe import with_ids
 from tidytape.lake._tables import (
@@ -20,7 +20,7 @@ from tidytape.lake._tables import (
     RECORDED_CANDLES,
     TRADES,
 )
-from tidytape.lake.ingest._column_map import ColumnMap
+from tidytape.lake.ingest._column_map import NAMES_OF_MARKETS, ColumnMap, folded
 from tidytape.lake.ingest._columns import (
     BELOW_ZERO,
     INSTEAD_OF_SIDE,
@@ -91,7 +91,16 @@ class MappedRows:
             and ("exchange",) not in self.mapped.values()
             and (layout.columns or {}).get("exchange") != ""
         )
+        # The caller names the market, so other columns that may name it must not name several.
+        self._names_of_markets = [
+            name
+            for name in self.header
+            if "raw_symbol" in self.constants
+            and "raw_symbol" not in {*self.mapped, *(layout.columns or {})}
+            and folded(name) in NAMES_OF_MARKETS
+        ]
         memory = {} if parsed.piece is None else parsed.piece.memory
+        self._symbols: set[str] = memory.setdefault("symbols", set())
         self._exchanges: set[str] = memory.setdefault("exchanges", set())
         self.units: dict[str, str] = memory.setdefault("units", {})
         # None until the first rows show it; a log that grows begins with its oldest trade.
@@ -132,7 +141,7 @@ class MappedRows:
     @property
     def used(self) -> list[str]:
         """The file's columns that are read, in the file's order."""
-        used = {*chain.from_iterable(self.mapped.values()), *self.layout.where}
+        used = {*chain.from_iterable(self.mapped.values()), *self.layout.where, *self._names_of_markets}
         if self._replaced_exchange:
             used.add("exchange")
         return [name for name in self.header if name in used]
@@ -152,8 +161,7 @@ class MappedRows:
         if rows.is_empty():
             return
         columns = dict(zip(self.header, rows.columns[1:], strict=False))
-        if self._replaced_exchange:
-            self._require_one_exchange(rows[columns["exchange"]])
+        self._require_one_of_each(rows, columns)
         for name, pattern in self.layout.where.items():
             if name in columns:
                 others = rows.filter(~pl.col(columns[name]).fill_null("").str.contains(pattern))
@@ -172,14 +180,7 @@ class MappedRows:
         if self._length_by_rows is not None and self.constants[self._length_by_rows] == BY_ROWS:
             self.constants[self._length_by_rows] = _step(events, self._length_by_rows, self.job)
         constants = {name: pl.lit(value) for name, value in self.constants.items() if name not in self.mapped}
-        events = events.with_columns(
-            *(
-                pl.col(name) / divisor
-                for name, divisor in self.layout.divisors.items()
-                if name in self.mapped
-            ),
-            **constants,
-        )
+        events = self._divided(events).with_columns(**constants)
         if self.table is OPTION_QUOTES and "raw_symbol" not in events.columns:
             events = events.with_columns(_OPTION_NAME)
         if "raw_symbol" in self.mapped:
@@ -237,6 +238,26 @@ class MappedRows:
                 events = events.with_columns(pl.col(column) / 100)
         return events
 
+    def _divided(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows with numbers divided as the caller says; IngestError if they are too small for that."""
+        for name in sorted({*self.layout.divisors} & {*self.mapped}):
+            divisor = self.layout.divisors[name]
+            if divisor == _BILLION and (events[name].abs().median() or _FEWEST) < _FEWEST:
+                raise IngestError(
+                    f"{self.job.path}: the {name} {events[name][0]:g} is too small for a number of billionths; is it "
+                    "the price itself?",
+                    path=str(self.job.path),
+                )
+            events = events.with_columns(pl.col(name) / divisor)
+        return events
+
+    def _require_one_of_each(self, rows: pl.DataFrame, columns: Mapping[str, str]) -> None:
+        """Raise QueryError if the rows are of several exchanges or markets, which the caller's name would merge."""
+        if self._replaced_exchange:
+            self._require_one_exchange(rows[columns["exchange"]])
+        for name in self._names_of_markets:
+            self._require_one_market(name, rows[columns[name]])
+
     def _require_one_exchange(self, names: pl.Series) -> None:
         """Raise QueryError if a column names several exchanges, whose markets the caller's name would merge."""
         self._exchanges |= set(names.drop_nulls().unique()) - {""}
@@ -246,6 +267,19 @@ class MappedRows:
                 "exchange",
                 got=self.constants["exchange"],
                 expected=f"rows of one exchange; column exchange of {self.job.path.name} has {exchanges}",
+            )
+
+    def _require_one_market(self, column: str, symbols: pl.Series) -> None:
+        """Raise QueryError if a column that nobody mapped names several markets, which would become one."""
+        self._symbols |= set(symbols.drop_nulls().unique()) - {""}
+        if len(self._symbols) > 1:
+            shown = ", ".join(sorted(self._symbols)[:5])
+            raise QueryError(
+                "columns",
+                got=self.layout.columns or None,
+                expected=f"raw_symbol mapped to column {column} of {self.job.path.name}, which names {shown}",
+                hint=f"try ``columns={dict(self.layout.columns or {}) | {'raw_symbol': column}}``; an empty name says "
+                "that it names no markets",
             )
 
     def _put(self, events: pl.DataFrame) -> None:
@@ -328,6 +362,9 @@ _UNKNOWN = "none"
 """What a word means that says that something is unknown."""
 _NONE = ("null", "NULL", "NaN", "nan", "None", "N/A", "NA", "-", "9223372036854775807")
 """Words for no value."""
+_BILLION = 1e9
+_FEWEST = 1e6
+"""Least median of prices in billionths; below it they would be less than a thousandth."""
 _NO_PRICE = "9223372036854775807"
 """The integer of 64 bits that stands for no price, where prices are integers."""
 _DOUBTFUL: Mapping[str, tuple[str, Callable[[pl.Expr], pl.Expr]]] = {

@@ -22,7 +22,7 @@ MarketKey = tuple[str, str]
 """Exchange and raw symbol."""
 
 
-def option(text: str, *, default: Any = None, flag: str | None = None) -> Any:
+def option(text: str, *, default: Any = None, flag: str | None = None, hashed: bool = True) -> Any:
     """Return a field of a dataclass that is an option of the command line.
 
     Parameters
@@ -33,8 +33,10 @@ def option(text: str, *, default: Any = None, flag: str | None = None) -> Any:
         The default.
     flag : str, optional
         The flag on the command line, if that differs from the name of the field.
+    hashed : bool
+        Whether it counts in the hash of an object; dicts have none.
     """
-    return field(default=default, metadata={"help": text, "flag": flag})
+    return field(default=default, metadata={"help": text, "flag": flag}, hash=None if hashed else False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,11 @@ class Csv(Mapped):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        is_text: object = self.header is None or isinstance(self.header, str)
+        if not is_text:
+            raise QueryError("header", got=self.header, expected="names with commas: timestamp,price,amount")
+        if not str(self.skip_lines).isdecimal():
+            raise QueryError("skip_lines", got=self.skip_lines, expected="a number of lines from 0")
         if self.delimiter is None:
             return
         if _character(self.delimiter) is None:
@@ -335,6 +340,12 @@ class Json(Csv):
 
     at: str | None = option("Where the array of rows is, e.g. result.trades.")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_text: object = self.at is None or isinstance(self.at, str)
+        if not is_text:
+            raise QueryError("at", got=self.at, expected="a place in the file, e.g. result.trades")
+
     def identity(self, market: Market) -> dict[str, Any]:
         """Return the options that change which rows are read."""
         return super().identity(market) | {"at": self.at}
@@ -397,7 +408,14 @@ class Json(Csv):
                 expected=f"the names of the {width} values of an array, e.g. of {str(rows[0])[:_SHOWN]}",
                 hint=f"e.g. ``header={','.join(['timestamp', *_LETTERS[1:width]])!r}``; our names need no map",
             )
-        return ["" if name.strip() == "-" else name.strip() for name in self.header.split(",")]
+        names_of_values = [name.strip() for name in self.header.split(",")]
+        if len(names_of_values) != width:
+            raise QueryError(
+                "header",
+                got=self.header,
+                expected=f"{counted(width, 'name')}, as an array of {job.path.name} has values",
+            )
+        return ["" if name == "-" else name for name in names_of_values]
 
 
 def _arrays(answer: Any, path: str = "") -> dict[str, list[Any]]:
