@@ -56,6 +56,8 @@ class Description:
         Patterns of the name of the file, with folders. Groups are facts: exchange, raw_symbol, coin, quote, interval.
     needs_path : bool
         Whether a file without such a name is of another kind.
+    is_any_name : bool
+        Whether ``paths`` fit names that are no symbols, so that only a pair of coins is taken for one.
     raw_symbol : str
         How the symbol is made of the groups.
     market : mapping of str to str
@@ -78,6 +80,7 @@ class Description:
     in_row: str = ""
     paths: tuple[str, ...] = ()
     needs_path: bool = False
+    is_any_name: bool = False
     raw_symbol: str = "{raw_symbol}"
     market: Mapping[str, str] = field(default_factory=dict, hash=False)
     classes: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -276,6 +279,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of Kraken's downloads, renamed",
         row=r"^\d{10},([\d.]+,){5}\d+$",
+        is_any_name=True,
         paths=(_IN_KRAKEN, r"/(?P<raw_symbol>[A-Z0-9.]{5,12})_(?P<interval>\d{1,4})\.csv"),
         reads=(_candles({}, "s", header=f"timestamp,{_OHLC},volume,-", counted=COIN),),
         market=_SPOT,
@@ -284,6 +288,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="trades of Kraken's or bitcoincharts' downloads",
         row=r"^\d{10}(\.\d+)?,[\d.]+,[\d.]+$",
+        is_any_name=True,
         paths=(
             _IN_KRAKEN,
             r"/(?P<raw_symbol>[A-Z0-9.]{5,12})\.csv",
@@ -371,6 +376,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of ccxt",
         row=r"^\s*\[\s*\[\s*\d{13}\s*(,\s*[-+\d.eE]+\s*){5}\]",
+        is_any_name=True,
         paths=(rf"[-_]{_LENGTH}\.", rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
         reads=(Json(table="candles", header=f"timestamp,{_OHLC},volume", time_unit="ms"),),
         asks=_EXCHANGE | {"raw_symbol": "the market"},
@@ -378,6 +384,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of MetaTrader 4",
         row=r"^\d{4}\.\d\d\.\d\d,\d\d:\d\d,([\d.]+,){4}\d+$",
+        is_any_name=True,
         paths=(r"/(?P<raw_symbol>[A-Z][A-Za-z0-9.#]*?)_?(?P<interval>1|5|15|30|60|240|1440|10080)\.csv",),
         # The volume is a count of changes of the price.
         reads=(_candles({"timestamp": "d+t"}, "iso", header=f"d,t,{_OHLC},-"),),
@@ -414,6 +421,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles of HistData",
         row=r"^\d{8} \d{6};([\d.]+;){4}\d+$",
+        is_any_name=True,
         paths=(
             r"/DAT_(?:ASCII|NT)_(?P<raw_symbol>[A-Z]+)_(?P<interval>M1)_",
             r"/(?P<raw_symbol>[A-Z]{6})[^/]*$",
@@ -855,6 +863,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         title="candles with names of columns",
         header=("date", "time", *_PRICES),
+        is_any_name=True,
         paths=(rf"[-_]{_LENGTH}\.", rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
         reads=(_candles({"timestamp": "date+time"}, "iso"),),
         asks=_EXCHANGE | {"raw_symbol": "the market", "time_zone": "the zone of the times, e.g. UTC"},
