@@ -501,6 +501,11 @@ class BinanceVision(Layout):
         has_other_header = columns[0].replace("_", "").isalpha()
         return _by_header(columns) is not None or (_NAME.fullmatch(name) is not None and not has_other_header)
 
+    def told_by_name(self, job: Job) -> str:
+        """Return the symbol that the name of a file tells: equal rates of two markets are not one file."""
+        match = _NAME.fullmatch(job.path.name)
+        return "" if match is None or job.raw_symbol is not None else match[1]
+
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         exchange = pl.lit(job.known_exchange)

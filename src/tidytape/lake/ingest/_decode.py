@@ -34,14 +34,11 @@ class Header:
         Whether the first line is the header, and not a row.
     delimiter : str
         One character; inside quotes it does not separate columns.
-    is_ragged : bool
-        Whether a line may have fewer columns than the header; the missing columns are null.
     """
 
     names: list[str]
     is_line: bool = True
     delimiter: str = ","
-    is_ragged: bool = False
 
     def chosen(self, texts: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
         """Return ``line`` and the columns of some fields, under our names."""
@@ -156,11 +153,12 @@ def split(lines: pl.DataFrame, header: Header, bad: BadLines) -> pl.DataFrame:
         text = text.str.replace_all(r'"[^"]*"', "")
     line_width = text.str.count_matches(header.delimiter, literal=True) + 1
     noun = pl.when(line_width == 1).then(pl.lit("column")).otherwise(pl.lit("columns"))
-    has_too_few = pl.lit(not header.is_ragged) & (line_width < width)
     reason = pl.coalesce(
         pl.when(text.str.contains('"', literal=True)).then(pl.lit("a quote that does not end")),
         pl.when(line_width > width).then(pl.lit("more columns than the header")),
-        pl.when(has_too_few).then(pl.format("{} {}, and the header has {}", line_width, noun, pl.lit(width))),
+        pl.when(line_width < width).then(
+            pl.format("{} {}, and the header has {}", line_width, noun, pl.lit(width))
+        ),
     )
     lines = bad.take(lines.with_columns(reason=reason))
     is_good, table = _salvaged(lines["text"], partial(_columns, width=width, delimiter=header.delimiter))

@@ -19,7 +19,13 @@ from tidytape.lake._batch import Spool
 from tidytape.lake._symbols import QUOTES, guessed
 from tidytape.lake._tables import RECORDED_CANDLES, TABLES, TRADES, Table
 from tidytape.lake.ingest._column_map import plain, suggested_map
-from tidytape.lake.ingest._columns import CONSTANT_COLUMNS, EVENTS, known_columns, needed_columns
+from tidytape.lake.ingest._columns import (
+    CONSTANT_COLUMNS,
+    EVENTS,
+    INSTEAD_OF_SIDE,
+    known_columns,
+    needed_columns,
+)
 from tidytape.lake.ingest._descriptions import DESCRIPTIONS, Description
 from tidytape.lake.ingest._fields import LENGTHS
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress, nothing_to_choose
@@ -39,7 +45,7 @@ class Auto(Layout):
 
     Parameters
     ----------
-    interval, time_zone, time_format, stamped, security, volatility_unit, rate_unit
+    interval, time_unit, time_zone, time_format, stamped, security, volatility_unit, rate_unit
         Facts that a file may not show, see `Csv` and `Lean`; an error asks for those that it needs.
     """
 
@@ -48,6 +54,7 @@ class Auto(Layout):
     amounts: ClassVar[Mapping[str, str]] = {}
 
     interval: str | None = option("Length of candles, if the file does not show it, e.g. 1h.")
+    time_unit: str | None = option("Unit of times that no kind tells: iso, date, epoch, s, ms, us or ns.")
     time_zone: str | None = option("Zone of times without an offset, e.g. America/New_York+7h.")
     time_format: str | None = option("Format of times that no kind tells, e.g. '%d-%m-%Y %H:%M'.")
     stamped: str | None = option("Time of candles: start or end.")
@@ -200,8 +207,8 @@ class Described(Layout):
                 raise nothing_to_choose(name, fact, self.files)
         if layout.of is RECORDED_CANDLES and layout.interval is None and not has_lengths:
             facts["interval"] = length_named(groups.get("interval")) or BY_ROWS
-        if "time_format" in self.stated:
-            facts["time_unit"] = None
+        if {"time_format", "time_unit"} & self.stated.keys():
+            facts |= {"time_format": None, "time_unit": None}
         facts |= self.stated
         if self.skip_lines:
             facts["skip_lines"] = self.skip_lines
@@ -314,10 +321,7 @@ def _raw_symbol(description: Description, groups: Mapping[str, str]) -> str | No
     except KeyError:
         return groups.get("raw_symbol")
     pair = guessed(raw_symbol)
-    is_any_name = (
-        not description.needs_path and "raw_symbol" in description.asks and "quote" not in description.asks
-    )
-    return None if is_any_name and (pair is None or pair.quote_coin not in QUOTES) else raw_symbol
+    return None if description.is_any_name and (pair is None or pair.quote_coin not in QUOTES) else raw_symbol
 
 
 _WORDS = frozenset(
@@ -363,6 +367,7 @@ def described(path: Path, inner: str, head: str) -> Described | None:
     where = "/".join(dict.fromkeys([path.absolute().as_posix().removesuffix(f"/{inner}"), inner]))
     fitting: dict[int, list[Described]] = {}
     for skip_lines, names, row, layout in _readings(path, head):
+        names = [plain(name) for name in names]  # noqa: PLW2901
         for description in DESCRIPTIONS:
             if (
                 (not description.reads or type(description.reads[0]) is layout)
@@ -391,7 +396,7 @@ def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type
         except (pa.ArrowException, OSError) as error:
             message = f"{path}: no {kind} file that can be read, or one that is packed; unpack it: {error}"
             raise IngestError(message, path=str(path)) from error
-        yield 0, [plain(name) for name in schema.names], "", Parquet if head.startswith("PAR1") else Feather
+        yield 0, schema.names, "", Parquet if head.startswith("PAR1") else Feather
         return
     if re.match(r"\s*(?:\{|\[\s*[\[{])", head):
         yield 0, [], head, Json
@@ -411,7 +416,7 @@ def _readings(path: Path, head: str) -> Iterator[tuple[int, list[str], str, type
             return
         yield (
             skip_lines,
-            [plain(name) for name in names],
+            names,
             "".join(lines[skip_lines + 1 : skip_lines + 2]).replace('"', ""),
             Csv,
         )
@@ -436,26 +441,33 @@ def looks_like(path: Path, head: str) -> tuple[str, str]:
         header = ",".join(["timestamp", *(f"c{place}" for place in range(2, columns + 1))])
         return f"text without a header, {columns} columns", f"Csv(header={header!r})"
     found = {name: _columns_for(TABLES[name], names) for name in EVENTS}
-    table = max(EVENTS, key=lambda name: (-len(_missing(name, found[name])), len(found[name])))
-    renamed = {ours: theirs for ours, theirs in found[table].items() if ours != theirs}
+    whole = [name for name in EVENTS if not _missing(name, found[name])]
+    table = max(whole, key=lambda name: len(found[name]), default=TRADES.name)
+    renamed = {ours: theirs for ours, theirs in found[table].items() if plain(theirs) != ours}
     options: dict[str, object] = {} if table == TRADES.name else {"table": table}
     options |= {"columns": renamed} if renamed else {}
     arguments = ", ".join(f"{name}={text!r}" for name, text in options.items())
     shown = ", ".join(names)
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
-    return f"text with the columns {shown}", f"{layout.__name__}({arguments})"
+    kind = "text" if layout is Csv else layout.__name__
+    return f"{kind} with the columns {shown}", f"{layout.__name__}({arguments})"
 
 
 def _missing(table: str, found: Collection[str]) -> set[str]:
     """Return the columns that a table needs and that are neither found nor one value for the whole file."""
-    return {*needed_columns(TABLES[table])} - {*found, *CONSTANT_COLUMNS}
+    sides = {"side"} if INSTEAD_OF_SIDE.get(table) in found else set[str]()
+    return {*needed_columns(TABLES[table])} - {*found, *CONSTANT_COLUMNS, *sides}
 
 
 def _columns_for(table: Table, names: list[str]) -> dict[str, str]:
-    """Return the columns of a file that are, or may be, columns of a table."""
-    same = {name: name for name in known_columns(table) if name in names}
-    missing = [name for name in needed_columns(table) if name not in same]
-    return same | suggested_map(missing, [name for name in names if name not in same])
+    """Return the columns of a file that are, or may be, columns of a table that it needs."""
+    wanted = [
+        *needed_columns(table),
+        *([INSTEAD_OF_SIDE[table.name]] if table.name in INSTEAD_OF_SIDE else []),
+    ]
+    same = {column: name for column in known_columns(table) for name in names if plain(name) == column}
+    missing = [column for column in wanted if column not in same]
+    return same | suggested_map(missing, [name for name in names if name not in same.values()])
 
 
 _SHOWN = 200

@@ -101,6 +101,7 @@ _LENGTH = (
     r"(?P<interval>\d+ ?(?:min(?:ute)?s?|hours?|days?|[smhdwSMHDW])|[MHDW]\d+|daily|weekly|minute|hour|day|d)"
 )
 _ANY_PAIR = r"/(?P<raw_symbol>[A-Za-z0-9]+(?:[-_][A-Za-z]{2,5})?)"
+_PAIR_IN_NAME = r"/(?:[A-Za-z]+[-_])?(?P<raw_symbol>[A-Z0-9]{5,})(?:[-_ ][^/]*)?\.[a-z]+$"
 _DAY_CELL = r"(?:^|[,;\t|])\d{4}[-./]\d\d[-./]\d\d(?:[,;\t|]|$)"
 """A date without a time."""
 _EXCHANGE = {"exchange": "the exchange"}
@@ -310,6 +311,23 @@ DESCRIPTIONS: tuple[Description, ...] = (
         asks=_EXCHANGE,
     ),
     Description(
+        title="daily candles of yfinance",
+        header=("date", *_PRICES, "volume", "dividends", "stock splits"),
+        paths=(r"/(?P<raw_symbol>[A-Z0-9^.=-]{1,10})(?: ?\(\d+\))?\.csv",),
+        # A day is labelled by its first instant at the exchange: 2024-08-08 00:00:00-04:00.
+        reads=(_candles({"timestamp": "Date"}, "date", interval="1d", rewrites={"timestamp": (" .*", "")}),),
+        asks=_EXCHANGE | _OF_SHARES | {"raw_symbol": "the ticker"},
+    ),
+    Description(
+        title="daily candles of yfinance",
+        header=("price", *_PRICES, "volume"),
+        row="^Ticker,",
+        in_row="^Ticker,(?P<raw_symbol>[^,]+)",
+        # The second and the third line tell the ticker, and that the first column is the date.
+        reads=(_candles({"timestamp": "Price"}, "date", interval="1d", where={"Price": r"^\d"}),),
+        asks=_EXCHANGE | _OF_SHARES,
+    ),
+    Description(
         title="daily candles of Yahoo",
         header=("date", *_PRICES, "adj close", "volume"),
         paths=(r"/(?P<raw_symbol>[A-Z0-9^.=]{1,10}(?:-[A-Z]{1,2})?)(?: ?\(\d+\))?\.csv",),
@@ -377,7 +395,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         title="candles of ccxt",
         row=r"^\s*\[\s*\[\s*\d{13}\s*(,\s*[-+\d.eE]+\s*){5}\]",
         is_any_name=True,
-        paths=(rf"[-_]{_LENGTH}\.", rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
+        paths=(rf"[-_]{_LENGTH}\.", _PAIR_IN_NAME, rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
         reads=(Json(table="candles", header=f"timestamp,{_OHLC},volume", time_unit="ms"),),
         asks=_EXCHANGE | {"raw_symbol": "the market"},
     ),
@@ -559,6 +577,8 @@ DESCRIPTIONS: tuple[Description, ...] = (
                 },
                 "ns",
                 counted=COIN,
+                # Neither trades that were cancelled or corrected later, nor the records of cancels.
+                where={"correction": "^(0|00|12|)$"},
             ),
         ),
         market={"quote": "USD"},
@@ -864,7 +884,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         title="candles with names of columns",
         header=("date", "time", *_PRICES),
         is_any_name=True,
-        paths=(rf"[-_]{_LENGTH}\.", rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
+        paths=(rf"[-_]{_LENGTH}\.", _PAIR_IN_NAME, rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
         reads=(_candles({"timestamp": "date+time"}, "iso"),),
         asks=_EXCHANGE | {"raw_symbol": "the market", "time_zone": "the zone of the times, e.g. UTC"},
     ),
@@ -873,7 +893,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
             title="candles with names of columns",
             header=(clock, *_PRICES, *symbol),
             row=row,
-            paths=(rf"[-_]{_LENGTH}\.", rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
+            paths=(rf"[-_]{_LENGTH}\.", _PAIR_IN_NAME, rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
             reads=(
                 layout(
                     table="candles",

@@ -102,6 +102,10 @@ class Layout(ABC):
         """Return the options that change which rows are read, as values that JSON can hold."""
         return {}
 
+    def told_by_name(self, job: Job) -> str:
+        """Return what the name of a file tells of its market, which is part of what the lake notes of the file."""
+        return ""
+
     def require_used(self, market: Market) -> None:
         """Raise QueryError if the caller states a fact about the market that these files do not use."""
         if market.funding_interval is not None and "funding_interval" not in self.market_options:

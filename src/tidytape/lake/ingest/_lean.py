@@ -206,6 +206,10 @@ class Lean(Layout):
         is_of_day = match is not None and match["date"] and match["resolution"] and match["kind"]
         return bool(is_of_day) or _DATED_LINE.match(head) is not None
 
+    def told_by_name(self, job: Job) -> str:
+        """Return the folders and the name of a file, which tell its market."""
+        return "/".join(job.path.absolute().parts[-5:])
+
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         parsed = Parsed(spool)

@@ -128,7 +128,6 @@ class Csv(Mapped):
                 ["" if name == "-" else name for name in stated],
                 is_line=False,
                 delimiter=delimiter,
-                is_ragged=True,
             )
         if is_row(names):
             columns = ",".join(["timestamp", *_LETTERS[1 : len(names)]])
@@ -138,7 +137,7 @@ class Csv(Mapped):
                 expected=f"the names of the columns of {job.path.name}, whose first line is a row: {text[:_SHOWN]}",
                 hint=f"e.g. ``header={columns!r}``; our names need no map",
             )
-        return Header(names, delimiter=delimiter, is_ragged=True)
+        return Header(names, delimiter=delimiter)
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -240,10 +240,10 @@ def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | 
         return {}
     if symbol is None:
         raise QueryError(
-            "normalized_symbol",
-            got=raw_symbol,
-            expected="a symbol that coin and quote can be read from; for this one give "
-            "``normalized_symbol``, e.g. BTC-USDT, and ``coin``; or ``quote``, e.g. USD, if it is a ticker",
+            "quote",
+            got=None,
+            expected=f"the currency of {raw_symbol}, e.g. USD, if it is a ticker: coin and quote cannot be read out of it; "
+            "or ``normalized_symbol``, e.g. BTC-USDT",
         )
     if market.coin is not None:
         symbol = Symbol(market.coin, symbol.quote_coin)

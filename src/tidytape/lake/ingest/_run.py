@@ -355,6 +355,7 @@ def source_of(content: str, job: Job, layout: Layout, *, skip_bad: bool) -> str:
         "raw_symbol": job.raw_symbol,
         "funding_interval": job.market.funding_nanoseconds,
         "skip_bad": skip_bad,
+        "named": layout.told_by_name(job),
         **layout.identity(job.market),
     }
     named = {name: value for name, value in way.items() if value}
