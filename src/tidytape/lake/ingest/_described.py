@@ -209,7 +209,7 @@ class Described(Layout):
 
     def _ask(self, job: Job, layout: Mapped) -> None:
         """Raise QueryError if the caller does not state a fact that the kind asks for; the error names all of them."""
-        asked = self.description.asks
+        asked = dict(self.description.asks)
         if "exchange" in self.description.market:
             asked = {"exchange": "the exchange, for its folder is called after another"} | asked
         symbol, quote = job.market.raw_symbol or "", job.market.quote
