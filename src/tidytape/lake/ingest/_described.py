@@ -213,7 +213,7 @@ class Described(Layout):
         if "exchange" in self.description.market:
             asked = {"exchange": "the exchange, for its folder is called after another"} | asked
         symbol, quote = job.market.raw_symbol or "", job.market.quote
-        if quote is not None and symbol.upper().endswith(f"-{quote.upper()}"):
+        if "quote" in asked and quote is not None and symbol.upper().endswith(f"-{quote.upper()}"):
             raise QueryError(
                 "quote",
                 got=quote,
@@ -251,7 +251,7 @@ _NAMED = re.compile(
 )
 """Names of exchanges in the names of files and folders."""
 _NOT_TRADED = re.compile(
-    r"(?i)[-_](?:mark|index|premiumIndex)\.[^/]*$"
+    r"(?i)[-_]mark\.[^/]*$|[-_]\d+[smhdw][-_](?:index|premiumIndex)\.[^/]*$"
     r"|(?:/|[-_.])(?:mark|index|premium[-_]?index)[-_ ]?price[^/]*(?:/[^/]*){0,3}$|/premiumIndex[^/]*(?:/[^/]*){0,3}$"
 )
 """Names of files of prices at which nobody trades."""
