@@ -360,7 +360,11 @@ def test_the_same_file_read_otherwise_is_another_source(write, lake):
         (HEAD, {"tick_size": 0}, "tick_size"),
         (HEAD, {"block_size": "x"}, "block_size"),
         (HEAD, {"layout": "cvs"}, "did you mean 'csv'"),
-        (HEAD, {"raw_symbol": "WHATEVER"}, "normalized_symbol: got 'WHATEVER'.*normalized_symbol.*coin"),
+        (
+            HEAD,
+            {"raw_symbol": "WHATEVER"},
+            "quote: left out, expected the currency of WHATEVER.*normalized_symbol",
+        ),
     ],
 )
 def test_what_cannot_be_right_is_named(write, lake, header, options, message):

@@ -75,6 +75,37 @@ CASES: dict[str, tuple[Layout, Market, str]] = {
         Market(exchange="X", raw_symbol="BTC-USD", contract="INVERSE", contract_size=10, category="PERPETUAL"),
         "timestamp,price,amount,side\n" + TRADES_CSV,
     ),
+    "csv without a header": (
+        Csv(header="timestamp,price,amount,side"),
+        Market(exchange="X", raw_symbol="BTC-USD"),
+        TRADES_CSV,
+    ),
+    "csv with lines before the header": (
+        Csv(skip_lines=2), Market(exchange="X", raw_symbol="BTC-USD"),
+        "exported,by hand\n\ntimestamp,price,amount,side\n" + TRADES_CSV,
+    ),
+    "csv with lines before rows without a header": (
+        Csv(header="timestamp,price,amount,side", skip_lines=1), Market(exchange="X", raw_symbol="BTC-USD"),
+        "a,b\n" + TRADES_CSV,
+    ),
+    "csv with comments": (
+        Csv(), Market(exchange="X", raw_symbol="BTC-USD"),
+        "# a\ntimestamp,price,amount,side\n# b\n" + TRADES_CSV.replace("sell\n", "sell\n# c\n"),
+    ),
+    "csv of words": (
+        Csv(words={"side": {"sell": "none"}}), Market(exchange="X", raw_symbol="BTC-USD"),
+        "timestamp,price,amount,side\n" + TRADES_CSV,
+    ),
+    "csv of a zone": (
+        Csv(time_zone="America/New_York", time_format="%Y-%m-%d %H:%M"), Market(exchange="X", raw_symbol="BTC-USD"),
+        "timestamp,price,amount,side\n" + "".join(f"2024-08-08 09:{i // 2:02},{i + 1},1,buy\n" for i in range(40)),
+    ),
+    "csv of candles": (
+        Csv(table="candles", interval="1m", stamped="end", columns={"volume": ""}),
+        Market(exchange="X", raw_symbol="BTC-USD"),
+        "timestamp,open,high,low,close,vol\n"
+        + "".join(f"2024-08-08 09:{i:02}:59,1,{i + 1},1,1,9\n" for i in range(40)),
+    ),
     "jsonl of states that come again": (
         Jsonl(table="funding", columns={"raw_symbol": "symbol"}),
         Market(exchange="X", funding_interval="8h"),

@@ -120,6 +120,13 @@ def test_a_near_miss_of_a_kind_is_refused_and_nothing_is_stored(tmp_path: Path, 
 HITS = {
     "Kraken's candles": ("ETHUSD_1.csv", KRAKEN, NONE, ("KRAKEN", "ETHUSD")),
     "Kraken's candles in its folder": ("Kraken_OHLCVT/XBTUSD_1.csv", KRAKEN, NONE, ("KRAKEN", "XBTUSD")),
+    "Kraken's candles, renamed": (
+        "kraken_headerless_1.csv", KRAKEN, Market(raw_symbol="XBTUSD"), ("KRAKEN", "XBTUSD"),
+    ),
+    "an index of a frame": (
+        "unnamed_index.csv", names(",open,high,low,close", lambda i: (f"2024-08-08 12:0{i}:00", *prices(i))),
+        X, ("X", "BTC-USD"),
+    ),
     "a symbol per row": (
         "a.csv", names("time,Symbol,open,high,low,close", lambda i: (T + 60 * i, "BTC-USD", *prices(i))),
         Market(exchange="X"), ("X", "BTC-USD"),

@@ -98,7 +98,7 @@ def test_files_of_several_layouts_go_in_together(lake, recorded):
 
 
 def test_what_columns_there_are_is_not_asked_of_a_recognised_file(write, lake):
-    for option in ({"columns": {}}, {"time_unit": "s"}, {"table": "trades"}, {"delimiter": ";"}):
+    for option in ({"columns": {}}, {"table": "trades"}, {"delimiter": ";"}):
         with pytest.raises(QueryError, match="expected nothing, recognised files have none to choose"):
             ingest(write("x"), lake, **option)
     with pytest.raises(QueryError, match="delimiter"):

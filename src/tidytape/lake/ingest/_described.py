@@ -216,11 +216,11 @@ class Described(Layout):
 
     def _ask(self, job: Job, layout: Mapped) -> None:
         """Raise QueryError if the caller does not state a fact that the kind asks for; the error names all of them."""
-        asked = self.description.asks
+        asked = dict(self.description.asks)
         if "exchange" in self.description.market:
-            asked = {"exchange": "the exchange, for its folder is called after another"} | asked
+            asked = {"exchange": "the exchange, for its folder is called after another", **asked}
         symbol, quote = job.market.raw_symbol or "", job.market.quote
-        if quote is not None and symbol.upper().endswith(f"-{quote.upper()}"):
+        if "quote" in asked and quote is not None and symbol.upper().endswith(f"-{quote.upper()}"):
             raise QueryError(
                 "quote",
                 got=quote,
@@ -258,7 +258,7 @@ _NAMED = re.compile(
 )
 """Names of exchanges in the names of files and folders."""
 _NOT_TRADED = re.compile(
-    r"(?i)[-_](?:mark|index|premiumIndex)\.[^/]*$"
+    r"(?i)[-_]mark\.[^/]*$|[-_]\d+[smhdw][-_](?:index|premiumIndex)\.[^/]*$"
     r"|(?:/|[-_.])(?:mark|index|premium[-_]?index)[-_ ]?price[^/]*(?:/[^/]*){0,3}$|/premiumIndex[^/]*(?:/[^/]*){0,3}$"
 )
 """Names of files of prices at which nobody trades."""
@@ -346,8 +346,8 @@ def length_named(text: str | None) -> str | None:
     if match is None:
         return None
     word = (match[1] or match[4] or "m").lower()
-    if match[4] == "M" or word not in _WORDS:
-        return None  # months differ in length
+    if (text.endswith("M") and text[-2:] != "_M") or word not in _WORDS:
+        return None  # months differ in length; Dukascopy's 1_M is a minute
     count, unit = int(match[2] or match[3] or 1), word[:1]
     if unit == "m" and count >= 60 and count % 60 == 0:
         count, unit = count // 60, "h"

@@ -129,8 +129,8 @@ _DATABENTO_FORMS: tuple[tuple[str, str, Mapping[str, float]], ...] = (
 )
 """Unit of times, pattern of the first row, and divisors of prices: times and prices are written or integers."""
 
-_IN_KRAKEN = r"(?i)/(?:[^/]*[-_. ])?(?P<exchange>kraken)(?:[-_. ][^/]*)?/(?:[^/]+/){0,2}[^/]+$"
-"""One of the last folders is named after Kraken."""
+_IN_KRAKEN = r"(?i)/(?:[^/]*[-_. ])?(?P<exchange>kraken)(?:[-_. ][^/]*)?(?:/[^/]+){0,3}$"
+"""The file or one of the last folders is named after Kraken."""
 _CHARTED = (
     "anxhk|bitbay|bitcurex|bitfinex|bitkonan|bitstamp|btcchina|btcde|btce|btcn|btctrade|campbx|cex|coinbase|coincheck|"
     "foxbit|gemini|hitbtc|itbit|korbit|kraken|lake|localbtc|mtgox|okcoin|quadrigacx|rock|virtex|wex|zaif"
@@ -281,7 +281,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         title="candles of Kraken's downloads, renamed",
         row=r"^\d{10},([\d.]+,){5}\d+$",
         is_any_name=True,
-        paths=(_IN_KRAKEN, r"/(?P<raw_symbol>[A-Z0-9.]{5,12})_(?P<interval>\d{1,4})\.csv"),
+        paths=(_IN_KRAKEN, r"/(?P<raw_symbol>[A-Z0-9.]{5,12})_\d{1,4}\.csv", r"_(?P<interval>\d{1,4})\.csv"),
         reads=(_candles({}, "s", header=f"timestamp,{_OHLC},volume,-", counted=COIN),),
         market=_SPOT,
         asks=_EXCHANGE | {"raw_symbol": "the market"},
@@ -892,6 +892,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         Description(
             title="candles with names of columns",
             header=(clock, *_PRICES, *symbol),
+            is_any_name=True,
             row=row,
             paths=(rf"[-_]{_LENGTH}\.", _PAIR_IN_NAME, rf"{_ANY_PAIR}[-_]{_LENGTH}\."),
             reads=(

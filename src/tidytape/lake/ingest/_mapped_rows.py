@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -242,7 +243,8 @@ class MappedRows:
         """Return the rows with numbers divided as the caller says; IngestError if they are too small for that."""
         for name in sorted({*self.layout.divisors} & {*self.mapped}):
             divisor = self.layout.divisors[name]
-            if divisor == _BILLION and (events[name].abs().median() or _FEWEST) < _FEWEST:
+            usual: Any = events[name].abs().median() or _FEWEST
+            if divisor == _BILLION and float(usual) < _FEWEST:
                 raise IngestError(
                     f"{self.job.path}: the {name} {events[name][0]:g} is too small for a number of billionths; is it "
                     "the price itself?",

@@ -242,8 +242,8 @@ def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | 
         raise QueryError(
             "quote",
             got=None,
-            expected=f"the currency of {raw_symbol}, e.g. USD, if it is a ticker: coin and quote cannot be read out of it; "
-            "or ``normalized_symbol``, e.g. BTC-USDT",
+            expected=f"the currency of {raw_symbol}, e.g. USD, if that is a ticker: coin and quote cannot be read of "
+            "it; or ``normalized_symbol``, e.g. BTC-USDT",
         )
     if market.coin is not None:
         symbol = Symbol(market.coin, symbol.quote_coin)

@@ -372,7 +372,7 @@ class Follower:
         job = Job(log.path, self._market, layout)
         if layout is None or isinstance(layout, Auto):
             text = first.decode("utf-8", errors="replace").removeprefix("\ufeff")
-            layout = recognised_by([log.path.name], text, log.path)
+            layout = (layout or Auto()).with_facts(recognised_by([log.path.name], text, log.path))
             require_followed(layout)
             if layout.names_exchange:
                 job = job.of(exchange=None)
