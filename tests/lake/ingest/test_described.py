@@ -247,9 +247,10 @@ def test_words_of_lengths():
         "4_Hour": "4h",
         "1 Min": "1m",
         "Weekly": "1w",
+        "1_M": "1m",
     }
     assert {word: length_named(word) for word in words} == words
-    assert length_named("2024") is None
+    assert all(length_named(word) is None for word in ("2024", "1M", "month", "data"))
     assert length_named(None) is None
 
 

@@ -346,7 +346,7 @@ def length_named(text: str | None) -> str | None:
     if match is None:
         return None
     word = (match[1] or match[4] or "m").lower()
-    if (text.endswith("M") and text[-2:] != "_M") or word not in _WORDS:
+    if re.fullmatch(r"\d*M", text) or word not in _WORDS:
         return None  # months differ in length; Dukascopy's 1_M is a minute
     count, unit = int(match[2] or match[3] or 1), word[:1]
     if unit == "m" and count >= 60 and count % 60 == 0:
@@ -378,7 +378,7 @@ def described(path: Path, inner: str, head: str) -> Described | None:
                 and (not description.needs_path or re.search(description.paths[0], where))
             ):
                 named = sum(map(bool, description.header))
-                rank = 10 * named + 2 * bool(description.row) + description.needs_path
+                rank = 10 * named + 2 * bool(description.row) + 3 * description.needs_path
                 kind = Described(description=description, where=where, skip_lines=skip_lines, row=row)
                 fitting.setdefault(rank, []).append(kind)
     best = fitting[max(fitting)] if fitting else []
