@@ -71,6 +71,8 @@ class Reader:
         How its batches are written, see `tidytape.service.stream._part`.
     unsent : Unsent
         Counts its parts until they are sent.
+    gate : asyncio.Semaphore
+        Bounds how many parts of its key wait to be computed, so that they do not fill the queue.
     ended : callable
         Returns why the service ends the stream, None to go on.
     count : callable
@@ -103,12 +105,13 @@ class Reader:
         key: str,
         form: str,
         unsent: Unsent,
+        gate: asyncio.Semaphore,
         ended: Callable[[], tuple[str, str] | None],
         count: Callable[[str, int], None],
     ) -> None:
         self.feed, self.weight, self._heartbeat = feed, 0, HEARTBEAT
         self._end, self._key, self.form, self.unsent = end, key, form, unsent
-        self._ended, self._count = ended, count
+        self._gate, self._ended, self._count = gate, ended, count
         self.first: tuple[PartTask, PartAnswer] | None = None
         self._total: int | None = None
         self._sent_at = time.monotonic()
@@ -226,7 +229,9 @@ class Reader:
             self.position = position = position.towards(feed.versions(feed.moment))
 
         async def begin() -> PartTask:
-            since = None if position.since is None else await feed.run(feed.moment_at, position.since, key=key)
+            since = (
+                None if position.since is None else await feed.run(feed.moment_at, position.since, key=key)
+            )
             now = await feed.run(feed.moment_at, position.at, key=key)
             remainder, estimate = await feed.begun(
                 position, since=since, now=now, start=position.start, end=self._end, key=key
@@ -254,10 +259,13 @@ class Reader:
 
     async def computed(self, task: PartTask, *, shared: bool = False) -> PartAnswer:
         """Return a part, whose bytes count until the next one; it may be shared with readers who need the same one."""
+
+        async def run() -> PartAnswer:
+            async with self._gate:
+                return await self.feed.computing.run(task)
+
         self.unsent.release(self)
-        # Many streams that one key opens at once wait here, and not in the queue, which would refuse some.
-        await self.unsent.take(self, self._key, task.size if shared else _PART)
-        run = partial(self.feed.computing.run, task)
+        await self.unsent.take(self, self._key, task.size)
         answer = await (self.feed.once(("part", self._place), run) if shared else run())
         self.unsent.resize(self, answer.size)
         return answer
