@@ -24,8 +24,10 @@ from tidytape.query import StreamQuery
 from tidytape.service._answering import RefusedError
 from tidytape.service.answer._engine import Engine
 from tidytape.service.stream import _reader as reading
+from tidytape.service.stream import _streams as opening
 from tidytape.service.stream._part import ARROW, PartAnswer, PartTask
 from tidytape.service.stream._tokens import Tokens
+from tidytape.service.work._computing import Threads
 from tidytape.times import MINUTE, SECOND
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._stream import Batch
@@ -290,6 +292,31 @@ def test_late_readers_of_one_place_share_a_difference_and_those_that_leave_do_no
         assert not feed._shared
 
     run(work)
+
+
+def test_the_parts_of_a_key_do_not_fill_the_queue(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_PARTS_OF_KEY", 2)
+    at_once = [0]
+
+    async def work(lake: Lake) -> None:
+        threads = Threads(Engine(lake))
+
+        async def counted(task: PartTask, *, compute: Any = threads.run) -> PartAnswer:
+            at_once.append(at_once[-1] + 1)
+            try:
+                return await compute(task)  # type: ignore[no-any-return]
+            finally:
+                at_once.append(at_once[-1] - 1)
+
+        monkeypatch.setattr(threads, "run", counted)
+        streams = streams_of(lake, computing=threads)
+        readers = await asyncio.gather(*(Driven(streams, query(CANDLE)).open() for _ in range(6)))
+        for one in readers:
+            await one.caught_up()
+            await one.close()
+
+    run(work)
+    assert max(at_once) == 2
 
 
 @pytest.mark.slow

@@ -268,7 +268,7 @@ class Feed:
             shared = self._shared[name] = _Shared(asyncio.create_task(work()))
         shared.readers += 1
         try:
-            return await asyncio.shield(shared.task)  # type: ignore[no-any-return]  # of this work
+            return await asyncio.shield(shared.task)
         finally:
             shared.readers -= 1
             if not shared.readers:

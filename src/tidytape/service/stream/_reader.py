@@ -28,7 +28,7 @@ HEARTBEAT = 15.0
 _LATE = 1.0
 _MOST_TRADES = 100_000  # rows that a reader of raw trades may be behind before it is cut
 _PART, _SMALL_PART = 4 << 20, 16 << 10  # bytes of a part at most and at least, about: its rows are bounded
-_BYTES_PER_ROW = 512
+_BYTES_PER_ROW = 512  # of a part, about
 _CHECK = 1.0  # seconds between two looks at whether the stream has ended, while a part is computed
 
 
@@ -248,6 +248,7 @@ class Reader:
                 size=min(_PART, max(_SMALL_PART, _BYTES_PER_ROW * estimate.made)),
             )
 
+        # A copy: whether it has begun decides what the caller of this reader pays.
         return replace(await feed.once(("begun", self._place), begin))
 
     @property
