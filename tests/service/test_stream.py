@@ -22,9 +22,12 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake, hygiene
 from tidytape.query import StreamQuery
 from tidytape.service._answering import RefusedError
+from tidytape.service.answer._engine import Engine
 from tidytape.service.stream import _reader as reading
-from tidytape.service.stream._part import ARROW
+from tidytape.service.stream import _streams as opening
+from tidytape.service.stream._part import ARROW, PartAnswer, PartTask
 from tidytape.service.stream._tokens import Tokens
+from tidytape.service.work._computing import Threads
 from tidytape.times import MINUTE, SECOND
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._stream import Batch
@@ -254,6 +257,66 @@ def test_a_slow_reader_of_state_gets_one_difference_and_does_not_hold_up_the_oth
             await one.close()
 
     run(work)
+
+
+@pytest.mark.slow
+def test_late_readers_of_one_place_share_a_difference_and_those_that_leave_do_not_end_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[PartTask] = []
+
+    def counted(task: PartTask, engine: Engine, *, compute: Any = PartTask.computed) -> PartAnswer:
+        computed.append(task)
+        return compute(task, engine)  # type: ignore[no-any-return]
+
+    async def work(lake: Lake) -> None:
+        streams = streams_of(lake)
+        readers = [await Driven(streams, query(CANDLE)).open() for _ in range(6)]
+        for one in readers:
+            await one.caught_up()
+        monkeypatch.setattr(PartTask, "computed", counted)
+        (feed,) = {one.reader.feed for one in readers}
+        add(lake, 1, 5)
+        monkeypatch.setattr(reading, "_LATE", -1.0)  # every batch is too old
+        await streams.look()
+        while not feed._shared:
+            await asyncio.sleep(0)
+        await readers.pop(0).close()
+        for one in readers:
+            await one.caught_up()
+        assert len(computed) == 1
+        (window,) = query(CANDLE).window(T0 - 60, T0 + 120)
+        for one in readers:
+            one.held.require_answer(lake, window)
+            await one.close()
+        assert not feed._shared
+
+    run(work)
+
+
+def test_the_parts_of_a_key_do_not_fill_the_queue(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_PARTS_OF_KEY", 2)
+    at_once = [0]
+
+    async def work(lake: Lake) -> None:
+        threads = Threads(Engine(lake))
+
+        async def counted(task: PartTask, *, compute: Any = threads.run) -> PartAnswer:
+            at_once.append(at_once[-1] + 1)
+            try:
+                return await compute(task)  # type: ignore[no-any-return]
+            finally:
+                at_once.append(at_once[-1] - 1)
+
+        monkeypatch.setattr(threads, "run", counted)
+        streams = streams_of(lake, computing=threads)
+        readers = await asyncio.gather(*(Driven(streams, query(CANDLE)).open() for _ in range(6)))
+        for one in readers:
+            await one.caught_up()
+            await one.close()
+
+    run(work)
+    assert max(at_once) == 2
 
 
 @pytest.mark.slow

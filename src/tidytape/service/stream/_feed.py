@@ -6,7 +6,7 @@ import asyncio
 import pickle
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -58,6 +58,14 @@ class Sent:
     made_at: float = field(default_factory=time.monotonic)
     total: int = 0
     texts: dict[str, asyncio.Future[bytes]] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class _Shared:
+    """Work that several readers wait for."""
+
+    task: asyncio.Task[Any]
+    readers: int = 0
 
 
 class Feed:
@@ -122,6 +130,7 @@ class Feed:
         self._sent: deque[Sent] = deque()
         self._by_place: dict[object, Sent] = {}
         self._changed = asyncio.Event()
+        self._shared: dict[Hashable, _Shared] = {}
         self.still = asyncio.Lock()
 
     async def run(self, work: Callable[..., R], *args: Any, key: str | None = None) -> R:
@@ -252,6 +261,19 @@ class Feed:
     def oldest(self) -> Sent | None:
         """The oldest batch that it keeps."""
         return self._sent[0] if self._sent else None
+
+    async def once(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Do work that has a name; readers who need it while it is done share it, and it ends with the last of them."""
+        if (shared := self._shared.get(name)) is None:
+            shared = self._shared[name] = _Shared(asyncio.create_task(work()))
+        shared.readers += 1
+        try:
+            return await asyncio.shield(shared.task)
+        finally:
+            shared.readers -= 1
+            if not shared.readers:
+                del self._shared[name]
+                shared.task.cancel()
 
     async def changed(self, timeout: float) -> None:
         """Wait for the next batch, at most some seconds."""

@@ -85,6 +85,8 @@ class PartTask(Task[PartAnswer]):
         The earlier and the later moment; None in another process.
     versions : tuple
         The same as versions of tables, for another process.
+    size : int
+        How many bytes the body has, by estimate. [byte]
     """
 
     remainder: Remainder
@@ -93,6 +95,7 @@ class PartTask(Task[PartAnswer]):
     write_token: Callable[[Position], str] | None
     moments: tuple[Moment | None, Moment] | None
     versions: tuple[tuple[tuple[str, int], ...] | None, ...] = field(default=())
+    size: int = 0
 
     def for_process(self) -> Self:
         """Return the task with the versions of its moments in place of the moments."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -16,7 +16,7 @@ from tidytape.service.stream._moments import after, known_beyond
 from tidytape.service.stream._part import ARROW, SHARED_TEXTS, PartAnswer, PartTask, own_text
 from tidytape.service.stream._tokens import Position
 from tidytape.service.work._bounds import Unsent
-from tidytape.service.work._computing import OverloadedError, in_parts
+from tidytape.service.work._computing import PART, OverloadedError, in_parts
 from tidytape.times import SECOND
 from tidytape.wire._stream import Batch
 
@@ -27,7 +27,8 @@ HEARTBEAT = 15.0
 # of the batches between. [s]
 _LATE = 1.0
 _MOST_TRADES = 100_000  # rows that a reader of raw trades may be behind before it is cut
-_PART = 4 << 20  # bytes of a part, about: its rows are bounded
+_PART, _SMALL_PART = 4 << 20, 16 << 10  # bytes of a part at most and at least, about: its rows are bounded
+_BYTES_PER_ROW = 512  # of a part, about
 _CHECK = 1.0  # seconds between two looks at whether the stream has ended, while a part is computed
 
 
@@ -70,6 +71,8 @@ class Reader:
         How its batches are written, see `tidytape.service.stream._part`.
     unsent : Unsent
         Counts its parts until they are sent.
+    gate : asyncio.Semaphore
+        Bounds how many parts of its key wait to be computed, so that they do not fill the queue.
     ended : callable
         Returns why the service ends the stream, None to go on.
     count : callable
@@ -102,12 +105,13 @@ class Reader:
         key: str,
         form: str,
         unsent: Unsent,
+        gate: asyncio.Semaphore,
         ended: Callable[[], tuple[str, str] | None],
         count: Callable[[str, int], None],
     ) -> None:
         self.feed, self.weight, self._heartbeat = feed, 0, HEARTBEAT
         self._end, self._key, self.form, self.unsent = end, key, form, unsent
-        self._ended, self._count = ended, count
+        self._gate, self._ended, self._count = gate, ended, count
         self.first: tuple[PartTask, PartAnswer] | None = None
         self._total: int | None = None
         self._sent_at = time.monotonic()
@@ -223,19 +227,47 @@ class Reader:
             if self._total is not None and not self._takes_all:
                 self._count("conflated", feed.total - self._total)
             self.position = position = position.towards(feed.versions(feed.moment))
-        since = None if position.since is None else await feed.run(feed.moment_at, position.since, key=key)
-        now = await feed.run(feed.moment_at, position.at, key=key)
-        remainder, estimate = await feed.begun(
-            position, since=since, now=now, start=position.start, end=self._end, key=key
-        )
-        task = PartTask(remainder, position, self.form, self.write_token, (since, now), key=key)
-        return replace(task, heavy=estimate.is_heavy, small=estimate.is_small)
 
-    async def computed(self, task: PartTask) -> PartAnswer:
-        """Return a part, whose bytes count until the next one."""
+        async def begin() -> PartTask:
+            since = (
+                None if position.since is None else await feed.run(feed.moment_at, position.since, key=key)
+            )
+            now = await feed.run(feed.moment_at, position.at, key=key)
+            remainder, estimate = await feed.begun(
+                position, since=since, now=now, start=position.start, end=self._end, key=key
+            )
+            return PartTask(
+                remainder,
+                position,
+                self.form,
+                self.write_token,
+                (since, now),
+                key=key,
+                heavy=estimate.is_heavy,
+                small=estimate.is_small,
+                size=min(_PART, max(_SMALL_PART, _BYTES_PER_ROW * estimate.made)),
+            )
+
+        # A copy: whether it has begun decides what the caller of this reader pays.
+        return replace(await feed.once(("begun", self._place), begin))
+
+    @property
+    def _place(self) -> Hashable:
+        """What is the same for all readers of its key that are sent the same next part."""
+        position = self.position
+        over = tuple(sorted(position.over.items()))
+        return self._key, self.form, position.place, position.start, self._end, over
+
+    async def computed(self, task: PartTask, *, shared: bool = False) -> PartAnswer:
+        """Return a part, whose bytes count until the next one; it may be shared with readers who need the same one."""
+
+        async def run() -> PartAnswer:
+            async with self._gate:
+                return await self.feed.computing.run(task)
+
         self.unsent.release(self)
-        await self.unsent.take(self, self._key, _PART)
-        answer = await self.feed.computing.run(task)
+        await self.unsent.take(self, self._key, task.size)
+        answer = await (self.feed.once(("part", self._place), run) if shared else run())
         self.unsent.resize(self, answer.size)
         return answer
 
@@ -258,7 +290,7 @@ class Reader:
     async def _unless_ended(self, task: PartTask) -> PartAnswer | None:
         """Return a part; None if the service ends the stream before it is there."""
         while True:
-            computing = asyncio.ensure_future(self.computed(task))
+            computing = asyncio.ensure_future(self.computed(task, shared=True))
             try:
                 while self._ended() is None:
                     if (await asyncio.wait({computing}, timeout=_CHECK))[0]:
@@ -280,6 +312,8 @@ class Reader:
         text = await asyncio.shield(shared[self.form])
         write_own = partial(own_text, self.form, batch, self.feed.query.type[0])
         own_part = await self.feed.run(write_own) if self.form == ARROW else write_own()
+        if len(text) < PART:  # a small delivery is sent in one piece
+            return in_parts(text + own_part)
         return chain(in_parts(text), in_parts(own_part))
 
     def beat_every(self, seconds: float) -> None:

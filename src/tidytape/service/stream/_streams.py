@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from weakref import WeakValueDictionary
 
 from tidytape.budget import weight
 from tidytape.catalogue import StreamEnd
@@ -33,6 +34,7 @@ from tidytape.times import SECOND
 _log = logging.getLogger("tidytape.service")
 _THREADS = 4
 _MOST = 2_000  # streams at once
+_PARTS_OF_KEY = 16  # that are computed or wait in the queue
 _PAUSE = 60  # seconds
 _LOCAL, _REMOTE = 0.2, 1.0  # seconds between two looks at the lake
 
@@ -90,6 +92,7 @@ class Streams:
         self.looks, self._computing, self._unsent = looks, computing, unsent
         self._feeds: dict[str, Feed] = {}
         self._held: Counter[str] = Counter()
+        self._gates: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._looking: asyncio.Task[None] | None = None
         self._steps: set[asyncio.Task[None]] = set()
         self._barred: set[str] = set()
@@ -141,6 +144,7 @@ class Streams:
             key=account.key.id,
             form=form,
             unsent=self._unsent,
+            gate=self._gates.setdefault(account.key.id, asyncio.Semaphore(_PARTS_OF_KEY)),
             ended=partial(self._ended, account.key.id),
             count=self._count,
         )
