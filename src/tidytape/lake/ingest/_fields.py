@@ -283,8 +283,8 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     Examples
     --------
     >>> candle = {"timestamp": 10**9, "interval": 60 * 10**9, "open": 1.0, "high": 2.0, "low": 1.0, "close": 2.0}
-    >>> impossible(pl.DataFrame(candle | {"volume": 1.0}))["reason"].item()  # doctest: +ELLIPSIS
-    'no candle of its length starts at 1970-01-01T00:00:01Z: they start at multiples of its length...'
+    >>> impossible(pl.DataFrame(candle | {"volume": 1.0}))["reason"].item()[:53]
+    'no candle of its length starts at 1970-01-01T00:00:01'
     """
     time, interval = pl.col("timestamp"), pl.col("interval")
     is_week = interval == WEEK
