@@ -279,7 +279,7 @@ class MappedRows:
             raise QueryError(
                 "columns",
                 got=self.layout.columns or None,
-                expected=f"raw_symbol mapped to column {column} of {self.job.path.name}, which names {shown}",
+                expected=f"``raw_symbol`` mapped to column {column} of {self.job.path.name}, which names {shown}",
                 hint=f"try ``columns={dict(self.layout.columns or {}) | {'raw_symbol': column}}``; an empty name says "
                 "that it names no markets",
             )
