@@ -412,6 +412,35 @@ YAHOO = {
         raw_symbol="AAPL",
         normalized_symbol="AAPL-USD",
     ),
+    # yfinance: history labels a day by its first instant in New York, and download has three lines above.
+    "yfinance_history": candles(
+        name="AAPL.csv",
+        content=lines(
+            "Date,Open,High,Low,Close,Volume,Dividends,Stock Splits",
+            "2024-08-08 00:00:00-04:00,200,210,199,205,1000000,0.0,0.0",
+            "2024-11-08 00:00:00-05:00,205,212,204,211,900000,0.25,0.0",
+        ),
+        needed={"--exchange": "NASDAQ", "--quote": "USD"},
+        rows=(
+            (MIDNIGHT, DAY, 200.0, 210.0, 199.0, 205.0, 1_000_000.0),
+            (MIDNIGHT + 92 * DAY, DAY, 205.0, 212.0, 204.0, 211.0, 900_000.0),
+        ),
+        raw_symbol="AAPL",
+        normalized_symbol="AAPL-USD",
+    ),
+    "yfinance_download": candles(
+        name="prices.csv",
+        content=lines(
+            "Price,Close,High,Low,Open,Volume",
+            "Ticker,AAPL,AAPL,AAPL,AAPL,AAPL",
+            "Date,,,,,",
+            "2024-08-08,205,210,199,200,1000000",
+        ),
+        needed={"--exchange": "NASDAQ", "--quote": "USD"},
+        rows=((MIDNIGHT, DAY, 200.0, 210.0, 199.0, 205.0, 1_000_000.0),),
+        raw_symbol="AAPL",
+        normalized_symbol="AAPL-USD",
+    ),
     # Yahoo's volume of cryptocurrencies is in dollars.
     "yahoo_crypto": candles(
         name="BTC-USD.csv",
@@ -702,6 +731,9 @@ MASSIVE = {
             "tape,trf_id,trf_timestamp",
             'AAPL,"12,37",0,11,7,1723118400000000000,200.5,1,1723118400000020000,5,1,0,0',
             "AAPL,12,0,4,7,1723118401000000000,200.25,2,1723118401000020000,8,1,0,0",
+            # A trade that was cancelled later, and the record of its cancel.
+            "AAPL,12,7,4,8,1723118402000000000,2000.0,3,1723118402000020000,8,1,0,0",
+            "AAPL,12,10,4,8,1723118402000000000,2000.0,4,1723118403000020000,8,1,0,0",
         ),
         needed={"--exchange": "SIP"},
         columns=("side", "price", "amount"),

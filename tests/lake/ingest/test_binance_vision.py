@@ -318,3 +318,16 @@ def test_open_interest_is_in_coin_where_trades_are_contracts(recorded):
     assert BinanceVision().read(Job(path, Market(exchange="X")), Spool(), lambda _: None).coins == {
         "open_interest"
     }
+
+
+def test_equal_rates_of_two_markets_are_two_files(write, lake):
+    rates = ("calc_time,funding_interval_hours,last_funding_rate", "1723161600000,8,0.0001")
+    for symbol in ("BTCUSDT", "ETHUSDT", "BTCUSDT"):
+        report = ingest(
+            write(*rates, name=f"{symbol}-fundingRate-2024-08.csv"),
+            lake,
+            layout="binance-vision",
+            exchange="BINANCE",
+        )
+    assert report.files[0].already_ingested
+    assert set(lake.scan("funding").collect()["raw_symbol"]) == {"BTCUSDT", "ETHUSDT"}
