@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 import pyarrow as pa
@@ -26,7 +26,6 @@ from tidytape.lake.ingest._columns import (
     known_columns,
     needed_columns,
 )
-from tidytape.lake.ingest._descriptions import DESCRIPTIONS, Description
 from tidytape.lake.ingest._fields import LENGTHS
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress, nothing_to_choose
 from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
@@ -34,6 +33,9 @@ from tidytape.lake.ingest._market import Market, option
 from tidytape.lake.ingest._own_files import DELIMITERS, Csv, Feather, Json, Parquet, is_row
 from tidytape.lake.ingest._report import Note
 from tidytape.times import MINUTE
+
+if TYPE_CHECKING:
+    from tidytape.lake.ingest._descriptions import Description
 
 _PREAMBLE = 3
 """Most lines before a header."""
@@ -364,6 +366,8 @@ def described(path: Path, inner: str, head: str) -> Described | None:
 
     Of several kinds, the one counts whose header has the most columns. None if no kind fits, or several equally.
     """
+    from tidytape.lake.ingest._descriptions import DESCRIPTIONS  # they take a tenth of a second to make
+
     where = "/".join(dict.fromkeys([path.absolute().as_posix().removesuffix(f"/{inner}"), inner]))
     fitting: dict[int, list[Described]] = {}
     for skip_lines, names, row, layout in _readings(path, head):
