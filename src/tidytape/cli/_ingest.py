@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _EXCHANGE = "Exchange of the files."
-_FILES = "Files, plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar)."
+FILES_HELP = "Files, plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar)."
 _RUN = {
     "workers": (int | None, None, typer.Option(min=1, help="Number of files to read at the same time.")),
     "skip_bad": (bool, False, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")),
@@ -120,7 +120,7 @@ def _command(layout: type[Layout] | None) -> Callable[..., None]:
     if layout is not None:
         command.__doc__ = (inspect.getdoc(layout) or "").partition("\n")[0]
     parameters = {
-        "files": (list[Path], inspect.Parameter.empty, typer.Argument(help=_FILES)),
+        "files": (list[Path], inspect.Parameter.empty, typer.Argument(help=FILES_HELP)),
         "lake": (
             str, inspect.Parameter.empty, typer.Option("--lake", help="The lake; made if there is none.")
         ),
@@ -187,7 +187,7 @@ def with_pairs(arguments: Mapping[str, Any]) -> dict[str, Any]:
     options = {name: value for name, value in arguments.items() if value is not None}
     columns, words = options.pop("columns", ""), options.pop("words", "")
     pairs = [part for part in columns.split(",") if part]
-    # --map side=side,side=A:sell names a column, and says what a word means.
+    # In --map side=side,side=A:sell the first pair names a column, and the second says what the word A means.
     of_words = [part for part in pairs if ":" in part.partition("=")[2]]
     if names := [part for part in pairs if part not in of_words]:
         options["columns"] = _pairs("columns", ",".join(names), "column", may_be_empty=True)

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from tidytape.cli._ingest import shown_rows, stopped_by_signals, with_pairs
+from tidytape.cli._ingest import FILES_HELP, shown_rows, stopped_by_signals, with_pairs
 from tidytape.cli._output import Json, put_json
 
 
 def replay(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Files, plain, packed (gz, bz2, xz, zst) or in an archive (zip, tar)."),
+        typer.Argument(help=FILES_HELP),
     ],
     lake: Annotated[str, typer.Option("--lake", help="The lake; made if there is none.")],
     speed: Annotated[

@@ -54,7 +54,7 @@ class Appended:
     superseded : int
         Rows of states that were left out because another row of the same time counts, see `tidytape.lake._dedupe`.
     replaced : int
-        Rows of the lake whose place other rows took, see `tidytape.lake._dedupe`.
+        Number of rows of the lake that rows of this batch replaced, see `tidytape.lake._dedupe`.
     """
 
     table: str

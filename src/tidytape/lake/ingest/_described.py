@@ -174,7 +174,7 @@ class Described(Layout):
         return parsed
 
     def _market(self, market: Market, groups: Mapping[str, str]) -> Market:
-        """Return what the caller, the name of the file and its kind say of the market, the first of them first."""
+        """Return the facts of the market: the caller's, else those in the name of the file, else those of its kind."""
         facts = dict(self.description.market)
         if "exchange" in groups:
             facts["exchange"] = _EXCHANGES.get(groups["exchange"].lower(), groups["exchange"].upper())
@@ -184,10 +184,8 @@ class Described(Layout):
             facts["coin"] = groups["coin"].upper()
         if "class" in groups:
             facts["category"] = {"PERP": "PERPETUAL", "FTS": "FUTURE"}.get(groups["class"], groups["class"])
-        if facts.get("category") == Category.PERPETUAL:
-            facts |= (
-                {"exchange": _FUTURES_OF[facts["exchange"]]} if facts.get("exchange") in _FUTURES_OF else {}
-            )
+        if facts.get("category") == Category.PERPETUAL and facts.get("exchange") in _FUTURES_OF:
+            facts["exchange"] = _FUTURES_OF[facts["exchange"]]
         if "raw_symbol" not in {
             column for layout in self.description.reads for column in layout.columns or {}
         }:

@@ -53,9 +53,10 @@ class Description:
     in_row : str
         Pattern of the first row whose groups are facts, as those of ``paths``.
     paths : tuple of str
-        Patterns of the name of the file, with folders. Groups are facts: exchange, raw_symbol, coin, quote, interval.
+        Patterns of the path of the file. Their groups name the facts that they find: exchange, raw_symbol, coin, quote,
+        interval, kind or class.
     needs_path : bool
-        Whether a file without such a name is of another kind.
+        Whether only a file with such a name is of this kind.
     is_any_name : bool
         Whether ``paths`` fit names that are no symbols, so that only a pair of coins is taken for one.
     raw_symbol : str
@@ -729,7 +730,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
                     "expiry": "symbol",
                     "implied_volatility": "mark_iv",
                 },
-                # BTC-231020-28000-C expires at 08:00.
+                # The symbol, such as BTC-231020-28000-C, tells coin and day of expiry; options expire at 08:00 UTC.
                 rewrites={
                     "timestamp": (" :", ":"),
                     "coin": ("-.*", ""),

@@ -361,7 +361,7 @@ def _are_integers(ids: pl.Series) -> bool:
 
 
 _UNKNOWN = "none"
-"""What a word means that says that something is unknown."""
+"""The meaning that a caller gives to a word for unknown."""
 _NONE = ("null", "NULL", "NaN", "nan", "None", "N/A", "NA", "-", "9223372036854775807")
 """Words for no value."""
 _BILLION = 1e9
