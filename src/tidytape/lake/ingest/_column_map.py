@@ -92,8 +92,8 @@ class ColumnMap:
         place = int(part[1:]) if part[:1] == "#" and part[1:].isdecimal() else 0
         if 1 <= place <= len(self.header):
             return self.header[place - 1]
-        alike = [name for name in self.header if plain(name) == plain(part)]
-        return alike[0] if len(alike) == 1 and part not in self.header else part
+        similar_names = [name for name in self.header if plain(name) == plain(part)]
+        return similar_names[0] if len(similar_names) == 1 and part not in self.header else part
 
     def _of_same_name(self, column_map: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         """Return the columns of the file that bear our names, without those that the caller maps or overrides."""

@@ -216,11 +216,11 @@ class Described(Layout):
 
     def _ask(self, job: Job, layout: Mapped) -> None:
         """Raise QueryError if the caller does not state a fact that the kind asks for; the error names all of them."""
-        asked = dict(self.description.asks)
+        asked_facts = dict(self.description.asks)
         if "exchange" in self.description.market:
-            asked = {"exchange": "the exchange, for its folder is called after another", **asked}
+            asked_facts = {"exchange": "the exchange, for its folder is called after another", **asked_facts}
         symbol, quote = job.market.raw_symbol or "", job.market.quote
-        if "quote" in asked and quote is not None and symbol.upper().endswith(f"-{quote.upper()}"):
+        if "quote" in asked_facts and quote is not None and symbol.upper().endswith(f"-{quote.upper()}"):
             raise QueryError(
                 "quote",
                 got=quote,
@@ -229,7 +229,7 @@ class Described(Layout):
             )
         unknown = {
             parameter: what
-            for parameter, what in asked.items()
+            for parameter, what in asked_facts.items()
             if getattr(job.market, parameter, None) is None and getattr(layout, parameter, None) is None
             if parameter != "quote" or job.market.normalized_symbol is None
         }
@@ -268,9 +268,9 @@ def _is_of_another(exchange: str | None, where: str) -> bool:
     """Return whether the nearest name of an exchange in a path is not that of the kind."""
     for name in reversed(where.lower().split("/")[-4:]):
         if exchange is not None and (named := _NAMED.findall(name)):
-            ours = exchange.lower().replace("_", "")
+            kind_name = exchange.lower().replace("_", "")
             return not any(
-                ours.startswith(_EXCHANGES.get(one, one).lower().replace("_", "")) for one in named
+                kind_name.startswith(_EXCHANGES.get(word, word).lower().replace("_", "")) for word in named
             )
     return False
 
@@ -442,10 +442,14 @@ def looks_like(path: Path, head: str) -> tuple[str, str]:
         columns = row.count(max(DELIMITERS, key=row.count)) + 1
         header = ",".join(["timestamp", *(f"c{place}" for place in range(2, columns + 1))])
         return f"text without a header, {columns} columns", f"Csv(header={header!r})"
-    found = {name: _columns_for(TABLES[name], names) for name in EVENTS}
-    whole = [name for name in EVENTS if not _missing(name, found[name])]
-    table = max(whole, key=lambda name: len(found[name]), default=TRADES.name)
-    renamed = {ours: theirs for ours, theirs in found[table].items() if plain(theirs) != ours}
+    columns_by_table = {name: _columns_for(TABLES[name], names) for name in EVENTS}
+    possible_tables = [name for name in EVENTS if not _missing(name, columns_by_table[name])]
+    table = max(possible_tables, key=lambda name: len(columns_by_table[name]), default=TRADES.name)
+    renamed = {
+        column: name_in_file
+        for column, name_in_file in columns_by_table[table].items()
+        if plain(name_in_file) != column
+    }
     options: dict[str, object] = {} if table == TRADES.name else {"table": table}
     options |= {"columns": renamed} if renamed else {}
     arguments = ", ".join(f"{name}={text!r}" for name, text in options.items())
@@ -455,20 +459,20 @@ def looks_like(path: Path, head: str) -> tuple[str, str]:
     return f"{kind} with the columns {shown}", f"{layout.__name__}({arguments})"
 
 
-def _missing(table: str, found: Collection[str]) -> set[str]:
-    """Return the columns that a table needs and that are neither found nor one value for the whole file."""
-    sides = {"side"} if INSTEAD_OF_SIDE.get(table) in found else set[str]()
-    return {*needed_columns(TABLES[table])} - {*found, *CONSTANT_COLUMNS, *sides}
+def _missing(table: str, column_names: Collection[str]) -> set[str]:
+    """Return the columns that a table needs and a file lacks, without those that may be one value."""
+    sides = {"side"} if INSTEAD_OF_SIDE.get(table) in column_names else set[str]()
+    return {*needed_columns(TABLES[table])} - {*column_names, *CONSTANT_COLUMNS, *sides}
 
 
 def _columns_for(table: Table, names: list[str]) -> dict[str, str]:
     """Return the columns of a file that are, or may be, columns of a table that it needs."""
-    wanted = [
+    wanted_columns = [
         *needed_columns(table),
         *([INSTEAD_OF_SIDE[table.name]] if table.name in INSTEAD_OF_SIDE else []),
     ]
     same = {column: name for column in known_columns(table) for name in names if plain(name) == column}
-    missing = [column for column in wanted if column not in same]
+    missing = [column for column in wanted_columns if column not in same]
     return same | suggested_map(missing, [name for name in names if name not in same.values()])
 
 

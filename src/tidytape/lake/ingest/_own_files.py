@@ -372,18 +372,18 @@ class Json(Csv):
     def _rows(self, answer: Any, job: Job, number: int) -> list[Any]:
         """Return the rows of one JSON value: those at the stated place or of its only array, or the value itself."""
         if self.at is not None:
-            found = answer
+            rows = answer
             for part in self.at.split("."):
-                found = found.get(part) if isinstance(found, dict) else None
-            if not isinstance(found, list):
+                rows = rows.get(part) if isinstance(rows, dict) else None
+            if not isinstance(rows, list):
                 raise QueryError(
                     "at",
                     got=self.at,
                     expected=f"an array of {job.path.name}: {_or(_arrays(answer)) or 'it has none'}",
                 )
-            return found
-        wanted = {*known_columns(self.of), *(self.columns or {}).values()}
-        is_row_itself = isinstance(answer, dict) and len(wanted & answer.keys()) > 1
+            return rows
+        column_names = {*known_columns(self.of), *(self.columns or {}).values()}
+        is_row_itself = isinstance(answer, dict) and len(column_names & answer.keys()) > 1
         arrays = _arrays(answer) if isinstance(answer, dict) and not is_row_itself else {}
         if len(arrays) > 1:
             raise QueryError("at", got=None, expected=f"one of the arrays of {job.path.name}: {_or(arrays)}")
