@@ -1,0 +1,5 @@
+"""Public archives and the exchanges' own APIs: what brings files and events into a lake."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
