@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tidytape import (
         aggregate,
         analytics,
+        archives,
         budget,
         catalogue,
         client,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         service,
         wire,
     )
+    from tidytape.archives import pull
     from tidytape.client import AsyncClient, Client, Fetched, Metadata, Plan
     from tidytape.query import MarketsQuery, PointsQuery
 else:
@@ -72,6 +74,7 @@ else:
         [
             "aggregate",
             "analytics",
+            "archives",
             "budget",
             "catalogue",
             "client",
@@ -93,6 +96,7 @@ else:
         "Plan": "tidytape.client",
         "MarketsQuery": "tidytape.query",
         "PointsQuery": "tidytape.query",
+        "pull": "tidytape.archives",
     }
 
     def __getattr__(name):
@@ -147,6 +151,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "analytics",
+    "archives",
     "budget",
     "catalogue",
     "client",
@@ -154,6 +159,7 @@ __all__ = [
     "errors",
     "lake",
     "plot",
+    "pull",
     "query",
     "report",
     "schema",

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from tidytape.archives._pull import pull
+
+__all__ = ["pull"]

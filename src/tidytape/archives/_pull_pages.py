@@ -1,0 +1,140 @@
+"""Walk through a window in pages, by the rows that come: limits differ, pages overlap, and ``since`` may be ignored.
+
+Times are in milliseconds, as ccxt has them. A function that asks takes the time from which rows are wanted and the time
+before which they are, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from tidytape.archives._pull_rows import Row
+from tidytape.times import Span
+
+Ask = Callable[[int | None, int | None], list[Row]]
+
+_TRADES_WINDOW = 3_600_000
+"""Length of the window that an answer without trades stands for: Binance's is an hour. [ms]"""
+
+
+def state_pages(ask: Ask, span: Span, *, step: int, window: int) -> Iterator[list[Row]]:
+    """Yield the rows of a span, each time once, sorted; the last of several rows of one time counts.
+
+    If a page begins later than asked for, the time before it is asked for once more with an end, because some exchanges
+    send the newest rows first. An answer without new rows stands for one window.
+
+    Parameters
+    ----------
+    ask : callable
+        See `tidytape.archives._pull_pages`.
+    span : tuple of int
+        Start, inclusive, and end, exclusive. [ms]
+    step : int
+        Usual time between two rows. [ms]
+    window : int
+        Length of the window of an answer. [ms]
+    """
+    position, end = span
+    while position < end:
+        rows = _within(ask(position, None), position, end)
+        while rows and rows[0]["timestamp"] - position > step:
+            first = rows[0]["timestamp"]
+            earlier = _within(ask(position, first), position, first)
+            rows = [*earlier, *rows]
+            if not earlier:
+                break
+        if rows:
+            yield rows
+            position = rows[-1]["timestamp"] + 1
+        else:
+            position += window
+
+
+def _within(rows: Iterable[Row], start: int, end: int) -> list[Row]:
+    by_time = {row["timestamp"]: row for row in rows if start <= row["timestamp"] < end}
+    return [by_time[time] for time in sorted(by_time)]
+
+
+class TradePage(NamedTuple):
+    """New trades, and the span before them in which trades are missing, or None."""
+
+    rows: list[Row]
+    hole: Span | None
+
+
+class TradePages:
+    """Walks through the trades of a span.
+
+    Each request begins a millisecond before the last trade, so an exchange that takes ``since`` sends a known trade
+    again. If it does not, trades are missing. Answers about the past end where the newest trades begin, which every
+    exchange sends.
+
+    Parameters
+    ----------
+    ask : callable
+        See `tidytape.archives._pull_pages`.
+    span : tuple of int
+        Start, inclusive, and end, exclusive. [ms]
+    known : set of str
+        Ids of trades directly before the span; empty if none are known.
+    """
+
+    def __init__(self, ask: Ask, span: Span, known: set[str]) -> None:
+        self._ask = ask
+        self._start, self._end = span
+        self._position = self._start
+        self._known = known
+        self._is_begun = bool(known)
+        self._longest = 1
+
+    def __iter__(self) -> Iterator[TradePage]:
+        newest = self._ask(None, None)
+        last = min([self._end, *(row["timestamp"] for row in newest[:1])])
+        cursor = self._position
+        while cursor < last:
+            page = self._ask(cursor - 1 if self._known else cursor, None)
+            self._longest = max(self._longest, len(page))
+            new = self._new(page)
+            if new:
+                # Trades that are no older than the newest ones do not show that ``since`` was taken.
+                yield self._page(page, new, is_first=not self._is_begun and self._is_late(page, last))
+                cursor = self._position
+            elif page and page[0]["timestamp"] >= last:
+                break
+            elif self._known and page and {page[0]["timestamp"], page[-1]["timestamp"]} <= self._ends:
+                is_cut = len(page) >= self._longest > 1
+                cursor, self._known = self._position + 1, set()
+                if is_cut:
+                    yield TradePage([], (self._position, cursor))
+            else:
+                cursor, self._known = max(cursor, self._position) + _TRADES_WINDOW, set()
+        new = self._new(newest)
+        is_first = not self._is_begun and last > self._start
+        if new:
+            yield self._page(newest, new, is_first=is_first)
+        elif is_first:
+            yield TradePage([], (self._start, last))
+
+    @property
+    def _ends(self) -> set[int]:
+        return {self._position - 1, self._position}
+
+    def _new(self, page: list[Row]) -> list[Row]:
+        rows = {row["id"]: row for row in page if self._position <= row["timestamp"] < self._end}
+        return [row for trade_id, row in rows.items() if trade_id not in self._known]
+
+    def _is_late(self, page: list[Row], last: int) -> bool:
+        """Return whether the first page begins so late that trades before it may be missing."""
+        first: int = page[0]["timestamp"]
+        return bool(first >= last or first - self._start > page[-1]["timestamp"] - first)
+
+    def _page(self, page: list[Row], new: list[Row], *, is_first: bool) -> TradePage:
+        is_apart = bool(self._known) and self._known.isdisjoint(row["id"] for row in page)
+        hole = None
+        if is_first or is_apart:
+            hole = (self._position + (1 if is_apart else 0), new[0]["timestamp"])
+        self._is_begun = True
+        self._known = {row["id"] for row in page}
+        self._position = new[-1]["timestamp"]
+        return TradePage(new, hole if hole and hole[0] < hole[1] else None)
