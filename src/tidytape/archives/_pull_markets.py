@@ -8,18 +8,21 @@ from typing import Any
 
 from tidytape.catalogue import Category
 from tidytape.errors import QueryError
+from tidytape.frames._grid import exact
 from tidytape.lake._amount_units import CountedUnit, documented
 from tidytape.lake._tables import FUNDING, OPEN_INTEREST, RECORDED_CANDLES, Table
-from tidytape.lake.ingest._contracts import COUNTED
+from tidytape.lake.ingest._contracts import COUNTED, Contract, ContractKind
 from tidytape.lake.ingest._exchange_names import EXCHANGES, PARTS
 from tidytape.lake.ingest._market import Market
 
 _CLASSES = {"spot": Category.SPOT, "swap": Category.PERPETUAL, "future": Category.FUTURE}
 
-_BINANCE = ("binance", "binancecoinm", "binanceusdm")
-_CANDLES_IN_COIN = frozenset({*_BINANCE, "bybit", "deribit", "hyperliquid", "okx"})
-"""Exchanges for whose contracts ccxt takes the volume in coin of a candle, see `PulledMarket.facts`."""
-_AS_SENT = frozenset({*_BINANCE, "bybit", "deribit", "gate", "hyperliquid", "okx"})
+BINANCE = ("binance", "binancecoinm", "binanceusdm")
+"""The names of Binance in ccxt."""
+
+_CANDLES_IN_COIN = frozenset({*BINANCE, "bybit", "deribit", "hyperliquid", "okx"})
+"""Exchanges for whose contracts ccxt takes the volume in coin of a candle, see `PulledMarket.unit`."""
+_AS_SENT = frozenset({*BINANCE, "bybit", "deribit", "gate", "hyperliquid", "okx"})
 """Exchanges whose other amounts of contracts ccxt passes on as the exchange documents them."""
 
 
@@ -42,7 +45,7 @@ class PulledMarket:
     stated_unit: CountedUnit | None = None
 
     def __post_init__(self) -> None:
-        if self.listing["type"] not in _CLASSES:
+        if self.type not in _CLASSES:
             raise QueryError("symbols", got=self.symbol, expected="spot markets, perpetuals and futures")
 
     @property
@@ -51,9 +54,14 @@ class PulledMarket:
         return str(self.listing["symbol"])
 
     @property
+    def type(self) -> str:
+        """Its class in ccxt, e.g. swap."""
+        return self.listing.get("type") or next((name for name in _CLASSES if self.listing.get(name)), "")
+
+    @property
     def is_contract(self) -> bool:
         """Whether it is a perpetual or a future."""
-        return self.listing["type"] != "spot"
+        return self.type != "spot"
 
     @property
     def is_inverse(self) -> bool:
@@ -64,7 +72,7 @@ class PulledMarket:
     def key(self) -> tuple[str, str]:
         """Its exchange and raw symbol in the lake, as files of the same market have them."""
         exchange = EXCHANGES.get(self.source, self.source.upper())
-        words = [str(self.listing["type"]), "inverse" if self.is_inverse else "linear", "contract"]
+        words = [self.type, "inverse" if self.is_inverse else "linear", "contract"]
         parts = PARTS.get(exchange, {"contract": f"{exchange}_FUTURES"})
         named = (parts[word] for word in words[: 3 if self.is_contract else 1] if word in parts)
         return next(named, exchange), str(self.listing["id"])
@@ -75,7 +83,7 @@ class PulledMarket:
         return Market(
             coin=self.listing["base"],
             quote=self.listing["quote"],
-            category=_CLASSES[self.listing["type"]].value,
+            category=_CLASSES[self.type].value,
         )
 
     def unit(self, table: Table) -> CountedUnit | None:
@@ -93,31 +101,24 @@ class PulledMarket:
             return CountedUnit.COIN
         return documented(*self.key, table.name, otherwise=None) if self.source in _AS_SENT else None
 
-    def facts(self, table: Table) -> Market:
-        """Return what the lake is told about the amounts of a table.
+    @property
+    def contract(self) -> Contract | None:
+        """What one contract is; None if ccxt does not say it."""
+        size = self.listing.get("contractSize")
+        if not self.is_contract or not size or self.listing.get("linear") == self.listing.get("inverse"):
+            return None
+        return Contract(ContractKind.INVERSE if self.is_inverse else ContractKind.LINEAR, exact(size))
 
-        Raises
-        ------
-        QueryError
-            If nothing says what they count, or what one contract is.
-        """
-        exchange, raw_symbol = self.key
-        market = {"exchange": exchange, "raw_symbol": raw_symbol}
-        unit = self.unit(table) if table in COUNTED else CountedUnit.COIN
-        if unit is CountedUnit.CONTRACTS and self.listing.get("contractSize"):
-            kind = "INVERSE" if self.is_inverse else "LINEAR"
-            size = str(self.listing["contractSize"])
-            return Market(**market, contract=kind, contract_size=size, amount_unit=unit)
-        if unit in {None, CountedUnit.CONTRACTS}:
+    def require_unit(self, table: Table) -> None:
+        """Raise QueryError if nothing says what the amounts of a table count, or what one contract is."""
+        unit = self.unit(table)
+        if table in COUNTED and (unit is None or (unit is CountedUnit.CONTRACTS and self.contract is None)):
             raise QueryError(
                 "amount_unit",
-                got=unit,
-                expected=f"coin, quote or contracts: ccxt does not say what amounts of {self.symbol} count on "
-                f"{self.source} ({table.name})",
+                got=unit and str(unit),
+                expected=f"{'coin or quote' if unit else 'coin, quote or contracts'}: ccxt does not say what amounts of "
+                f"{self.symbol} count in {table.name} of {self.source}{', or what one contract is' if unit else ''}",
             )
-        # Described files do not state the quote either: a stated unit must be that of all earlier rows.
-        is_stated = unit is CountedUnit.COIN and self.is_contract and table in COUNTED
-        return Market(**market, amount_unit=unit if is_stated else None)
 
     def without(self, table: Table) -> str | None:
         """Return why the market has no rows of a table, or none that can be converted to coin; None if it has."""

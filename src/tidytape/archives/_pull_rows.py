@@ -10,13 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from tidytape.archives._pull_markets import PulledMarket
+from tidytape.archives._pull_markets import BINANCE, PulledMarket
 from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._batch import Spool
 from tidytape.lake._lake import Lake
 from tidytape.lake._tables import FUNDING, OPEN_INTEREST, RECORDED_CANDLES, TRADES, Table
 from tidytape.lake.ingest._frames import FrameRows
-from tidytape.lake.ingest._layout import Job
+from tidytape.lake.ingest._layout import Job, Parsed
+from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._run import require_good, source_of
 from tidytape.lake.ingest._write import Writer
 from tidytape.times import DAY, MILLISECOND, MINUTE, FrameInterval, Span
@@ -141,6 +142,13 @@ class Stored:
             notes = dict(zip((f"{self._name} from", f"{self._name} to"), span, strict=True))
             self.lake.writer()._note(notes)
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether the lake knows the market; if not, a pull was interrupted before it was over."""
+        exchange, raw_symbol = self.market.key
+        is_market = (pl.col("exchange") == exchange) & (pl.col("raw_symbol") == raw_symbol)
+        return not self.lake.markets().filter(is_market).is_empty()
+
     def rows(self, start: int, end: int) -> pl.DataFrame:
         """Return the lake's rows with ``start <= timestamp < end``, sorted by time. [ns]"""
         exchange, raw_symbol = self.market.key
@@ -173,19 +181,31 @@ class Stored:
             rate_unit="fraction" if self.kind.table is FUNDING else None,
             rows=frame,
         )
-        facts = self.market.facts(self.kind.table)
-        job = Job(Path(f"{self.kind.name} of {' '.join(self.market.key)}"), facts, layout)
+        exchange, raw_symbol = self.market.key
+        market = Market(exchange=exchange, raw_symbol=raw_symbol)
+        job = Job(Path(f"{self.kind.name} of {exchange} {raw_symbol}"), market, layout)
+        is_of_trades = self.kind.table is TRADES
         with Spool() as spool:
             parsed = layout.read(job, spool, lambda _: None)
-            require_good(parsed, job, skip_bad=True)
-            parsed.markets[self.market.key] = self.market.names
-            unit = self.market.unit(self.kind.table) or CountedUnit.COIN
-            parsed.amount_unit = lambda *_: unit
-            parsed.is_described = True
-            parsed.kind = "aggTrades" if self.market.source.startswith("binance") else "trades"
-            digest = hashlib.sha256(frame.write_csv().encode()).hexdigest()
-            writer = Writer(self.lake, facts)
-            writer.put(job, parsed, source_of(digest, job, layout, skip_bad=True))
+            if (
+                is_of_trades
+            ):  # a state that is left out is a hole of the result, a trade would be missing without a word
+                require_good(parsed, job, skip_bad=False)
+            if parsed.batches:
+                self._state_facts(parsed)
+                digest = hashlib.sha256(frame.write_csv().encode()).hexdigest()
+                source = source_of(digest, job, layout, skip_bad=not is_of_trades)
+                Writer(self.lake, market).put(job, parsed, source)
+
+    def _state_facts(self, parsed: Parsed) -> None:
+        """Say what ccxt says about the market, as the kind of a file does."""
+        key, unit = self.market.key, self.market.unit(self.kind.table)
+        parsed.markets[key] = self.market.names
+        parsed.amount_unit, parsed.is_described = lambda *_: unit, True
+        if unit is CountedUnit.CONTRACTS and self.market.contract is not None:
+            parsed.contracts[key] = self.market.contract
+        # ccxt takes Binance's aggregated trades.
+        parsed.kind = "aggTrades" if self.market.source in BINANCE else "trades"
 
     def _with_intervals(self, new: pl.DataFrame) -> pl.DataFrame:
         """Return settlements with their funding intervals, and with those of the lake that had none until now."""

@@ -80,7 +80,7 @@ class Series:
     def __post_init__(self) -> None:
         self.absence = self.market.without(self.kind.table)
         if self.absence is None:
-            self.market.facts(self.kind.table)
+            self.market.require_unit(self.kind.table)
         if self.kind.table is RECORDED_CANDLES:
             start, end = self.window
             length, offset = self.length.nanoseconds, self.length.offset * SECOND
@@ -127,7 +127,8 @@ class Series:
     def _missing(self, stored: Stored) -> list[Span]:
         """Return the parts of the window that must be asked for: not pulled before, and without rows in the lake."""
         asked = stored.asked()
-        parts = [self.window] if not self.kind.has_interval else self._empty(stored.rows(*self.window))
+        has_rows = self.kind.has_interval and stored.is_registered
+        parts = self._empty(stored.rows(*self.window)) if has_rows else [self.window]
         return [rest for part in parts for rest in without(part, [asked] if asked else [])]
 
     def _pages(self, span: Span, stored: Stored) -> Iterator[tuple[list[Row], Span | None]]:

@@ -1,8 +1,8 @@
 """How the amounts of a file become coins, decided before anything is written.
 
-For each table and market, the first of these sources that says what amounts count decides: the caller, the registry,
-the file's own list of contracts, the file's messages, the symbol, and the exchange's documentation, see
-`tidytape.lake._amount_units`. If no source says it, the file is refused.
+For each table and market, the first of these sources that says what amounts count decides: the caller, the kind of the
+file if that says it for certain, the registry, the file's own list of contracts, the file's messages, the symbol, and
+the exchange's documentation, see `tidytape.lake._amount_units`. If no source says it, the file is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import polars as pl
 
 from tidytape.errors import QueryError, counted
 from tidytape.frames._grid import exact
-from tidytape.lake._amount_units import CountedUnit
+from tidytape.lake._amount_units import CountedUnit, documented
 from tidytape.lake._tables import MARKETS, OPEN_INTEREST, RECORDED_CANDLES, TABLES, TRADES, Table
 from tidytape.lake.ingest._contracts import COUNTED, QUOTE, Contract, ContractKind
 from tidytape.lake.ingest._layout import Parsed
@@ -202,7 +202,10 @@ class _Sources:
         return contract or contract_in_file
 
     def _unit(self, table: Table, key: MarketKey) -> CountedUnit | None:
-        unit = self.market.stated_unit or self.registered.unit(table, key)
+        unit = self.market.stated_unit
+        if unit is None and self.parsed.is_described:
+            unit = self.parsed.amount_unit(table.name, *key)
+        unit = unit or self.registered.unit(table, key)
         if unit is not None:
             return unit
         if table is RECORDED_CANDLES and key in self.parsed.inverse:
@@ -239,9 +242,16 @@ class _Sources:
         return units
 
     def is_new_unit(self, amount: _Amounts) -> bool:
-        """Return whether a unit must be registered: the caller states it, or the registry has another unit."""
+        """Return whether a unit must be registered: the caller states it, or the registry has another unit.
+
+        A unit that the kind of the file states must be registered too, unless it is the coin, which is what amounts
+        count that nobody registered, on an exchange that counts nothing else.
+        """
         registered_unit = self.registered.unit_of_table(amount.table, amount.key)
-        return self.market.amount_unit is not None or registered_unit not in {None, amount.unit}
+        if self.market.amount_unit is not None or registered_unit not in {None, amount.unit}:
+            return True
+        usual_unit = documented(*amount.key, amount.table.name, otherwise=CountedUnit.COIN)
+        return self.parsed.is_described and {amount.unit, usual_unit} != {CountedUnit.COIN}
 
     def stored(self, table: Table, key: MarketKey) -> tuple[CountedUnit, Contract | None]:
         """Return the unit and the contract by which the lake converted its amounts of a market."""
