@@ -124,7 +124,10 @@ def okx(path: str, query: dict[str, str]) -> object:
     symbol = query.get("instId", "")
     window = {"limit": query["limit"]} if "limit" in query else {}
     # Rows after ``before`` and before ``after``, both excluded.
-    window |= {"start": str(int(query.get("before", -1)) + 1), "end": str(int(query.get("after", NOW + 1)) - 1)}
+    window |= {
+        "start": str(int(query.get("before", -1)) + 1),
+        "end": str(int(query.get("after", NOW + 1)) - 1),
+    }
     rows: list[Any]
     match path.removeprefix("/api/v5/"):
         case "public/time":
@@ -133,7 +136,12 @@ def okx(path: str, query: dict[str, str]) -> object:
             rows = OKX_MARKETS.get(query["instType"], [])
         case "market/candles" | "market/history-candles":
             rows = [
-                [str(time), *map(str, prices), *_okx_volumes(symbol, coins, prices[3]), str(int(time + MINUTE <= NOW))]
+                [
+                    str(time),
+                    *map(str, prices),
+                    *_okx_volumes(symbol, coins, prices[3]),
+                    str(int(time + MINUTE <= NOW)),
+                ]
                 for time, *prices, coins in newest_first(candles(), window, "start", "end", 100)
             ]
         case "public/funding-rate-history":

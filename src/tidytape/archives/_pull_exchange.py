@@ -8,6 +8,7 @@ from typing import Any
 
 from tidytape.errors import (
     AuthenticationError,
+    DecodeError,
     FetchError,
     QueryError,
     RateLimitError,
@@ -134,6 +135,11 @@ class Source:
         for pause in (*_WAITS, None):
             try:
                 return getattr(self._exchange, method)(*arguments)
+            except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+                reason = (
+                    f"ccxt cannot read the answer of {self.name} to {method}: {type(error).__name__}: {error}"
+                )
+                raise DecodeError(self._without_key(reason)) from None
             except self._ccxt.BaseError as error:
                 if pause is None or not isinstance(error, self._ccxt.OperationFailed):
                     raise self._ours(error, method, arguments) from None
@@ -141,12 +147,9 @@ class Source:
         raise AssertionError("the last try returns or raises")
 
     def _ours(self, error: Exception, method: str, arguments: tuple[object, ...]) -> FetchError:
-        """Return our error for one of ccxt, without the parts of a key that the message may have."""
-        reason = str(error)
-        for part in _KEYS:
-            reason = reason.replace(getattr(self._exchange, part, None) or "\0", "…")
+        """Return our error for one of ccxt."""
         request = " ".join([method, *(str(argument) for argument in arguments[:1])])
-        message = f"{self.name} did not answer {request}: {escaped(reason)[:_LONGEST]}"
+        message = self._without_key(f"{self.name} did not answer {request}: {error}")
         kinds = {kind.__name__ for kind in type(error).__mro__}
         if kinds & {*_REFUSALS}:
             parameter = "symbols" if "BadSymbol" in kinds else "data"
@@ -154,6 +157,12 @@ class Source:
                 parameter,
                 got=request,
                 expected=f"what {self.name} answers",
-                message=message.replace("``", "`"),
+                message=message,
             )
-        return next(ours for name, ours in _FAILURES if name in kinds)(message.replace("``", "`"))
+        return next(ours for name, ours in _FAILURES if name in kinds)(message)
+
+    def _without_key(self, message: str) -> str:
+        """Return a message of others without the parts of a key that it may have, on one line, and not too long."""
+        for part in _KEYS:
+            message = message.replace(getattr(self._exchange, part, None) or "\0", "…")
+        return escaped(message.replace("``", "`"))[:_LONGEST]

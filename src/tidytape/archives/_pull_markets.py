@@ -116,8 +116,8 @@ class PulledMarket:
             raise QueryError(
                 "amount_unit",
                 got=unit and str(unit),
-                expected=f"{'coin or quote' if unit else 'coin, quote or contracts'}: ccxt does not say what amounts of "
-                f"{self.symbol} count in {table.name} of {self.source}{', or what one contract is' if unit else ''}",
+                expected=f"coin, quote or contracts: ccxt does not say what amounts of {self.symbol} count in "
+                f"{table.name} of {self.source}{'' if unit is None else ', or what one contract is'}",
             )
 
     def without(self, table: Table) -> str | None:

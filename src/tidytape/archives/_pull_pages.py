@@ -6,7 +6,7 @@ before which they are, or None.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tidytape.archives._pull_rows import Row
@@ -19,7 +19,7 @@ _TRADES_WINDOW = 3_600_000
 
 
 def state_pages(ask: Ask, span: Span, *, step: int, window: int) -> Iterator[list[Row]]:
-    """Yield the rows of a span, each time once, sorted; the last of several rows of one time counts.
+    """Yield the rows of a span, each time once; the last of several rows of one time in a page counts.
 
     If a page begins later than asked for, the time before it is asked for once more with an end, because some exchanges
     send the newest rows first. An answer without new rows stands for one window.
@@ -35,25 +35,30 @@ def state_pages(ask: Ask, span: Span, *, step: int, window: int) -> Iterator[lis
     window : int
         Length of the window of an answer. [ms]
     """
-    position, end = span
+    start, end = span
+    position = start
+    seen: set[int] = set()
+
+    def new(rows: list[Row]) -> dict[int, Row]:
+        by_time = {row["timestamp"]: row for row in rows if start <= row["timestamp"] < end}
+        unseen = {time: by_time[time] for time in sorted(by_time.keys() - seen)}
+        seen.update(unseen)
+        return unseen
+
     while position < end:
-        rows = _within(ask(position, None), position, end)
-        while rows and rows[0]["timestamp"] - position > step:
-            first = rows[0]["timestamp"]
-            earlier = _within(ask(position, first), position, first)
-            rows = [*earlier, *rows]
-            if not earlier:
+        rows = new(ask(position, None))
+        ahead = [time for time in rows if time >= position]
+        first = ahead[0] if ahead else position
+        while first - position > step:
+            earlier = new(ask(position, first))
+            rows |= earlier
+            before = [time for time in earlier if position <= time < first]
+            if not before:
                 break
+            first = before[0]
         if rows:
-            yield rows
-            position = rows[-1]["timestamp"] + 1
-        else:
-            position += window
-
-
-def _within(rows: Iterable[Row], start: int, end: int) -> list[Row]:
-    by_time = {row["timestamp"]: row for row in rows if start <= row["timestamp"] < end}
-    return [by_time[time] for time in sorted(by_time)]
+            yield list(rows.values())
+        position = ahead[-1] + 1 if ahead else position + window
 
 
 class TradePage(NamedTuple):
@@ -83,7 +88,7 @@ class TradePages:
     def __init__(self, ask: Ask, span: Span, known: set[str]) -> None:
         self._ask = ask
         self._start, self._end = span
-        self._position = self._start
+        self._position = self._start - bool(known)
         self._known = known
         self._is_begun = bool(known)
         self._longest = 1
@@ -93,7 +98,7 @@ class TradePages:
         last = min([self._end, *(row["timestamp"] for row in newest[:1])])
         cursor = self._position
         while cursor < last:
-            page = self._ask(cursor - 1 if self._known else cursor, None)
+            page = self._ask(cursor - 1, None)
             self._longest = max(self._longest, len(page))
             new = self._new(page)
             if new:
@@ -133,8 +138,9 @@ class TradePages:
         is_apart = bool(self._known) and self._known.isdisjoint(row["id"] for row in page)
         hole = None
         if is_first or is_apart:
-            hole = (self._position + (1 if is_apart else 0), new[0]["timestamp"])
+            # The first millisecond may have more trades than came.
+            hole = (self._position + (1 if is_apart else 0), new[0]["timestamp"] + 1)
         self._is_begun = True
         self._known = {row["id"] for row in page}
         self._position = new[-1]["timestamp"]
-        return TradePage(new, hole if hole and hole[0] < hole[1] else None)
+        return TradePage(new, hole)

@@ -122,7 +122,8 @@ class Series:
         if rows:
             stored.put(rows)
             length = self.length.nanoseconds if self.kind.table is RECORDED_CANDLES else MILLISECOND
-            stored.note_asked((since, min(rows[-1]["timestamp"] * MILLISECOND + length, self.window[1])))
+            last = max(row["timestamp"] for row in rows) * MILLISECOND
+            stored.note_asked((since, min(last + length, self.window[1])))
 
     def _missing(self, stored: Stored) -> list[Span]:
         """Return the parts of the window that must be asked for: not pulled before, and without rows in the lake."""
