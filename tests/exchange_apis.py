@@ -76,10 +76,7 @@ def bybit(path: str, query: dict[str, str]) -> object:
             result["list"] = [] if query.get("status") else BYBIT_MARKETS.get(category, [])
         case "kline":
             rows = newest_first(candles(), query, "start", "end", 200)
-            result["list"] = [
-                [str(time), *map(str, prices), *map(str, (coins, coins * prices[3]) if category != "inverse" else (round(coins * prices[3]), coins))]
-                for time, *prices, coins in rows
-            ]  # fmt: skip
+            result["list"] = [[str(cell) for cell in _bybit_candle(category, row)] for row in rows]
         case "funding/history":
             rows = newest_first(settlements(), query, "startTime", "endTime", 200)
             result["list"] = [
@@ -101,6 +98,13 @@ def bybit(path: str, query: dict[str, str]) -> object:
         case _:
             return {"retCode": 10001, "retMsg": f"no such path: {path}", "result": {}}
     return {"retCode": 0, "retMsg": "OK", "result": result, "retExtInfo": {}, "time": NOW}
+
+
+def _bybit_candle(category: str, row: tuple[float, ...]) -> list[float]:
+    """Time, prices, and what the market counts and its worth: coins and the quote, or in inverse markets reversed."""
+    time, *prices, coins = row
+    quote = coins * prices[3]
+    return [time, *prices, *((quote, coins) if category == "inverse" else (coins, quote))]
 
 
 def _bybit_market(symbol: str, kind: str, quote: str, settle: str) -> dict[str, Any]:
@@ -179,8 +183,8 @@ def _okx_market(symbol: str, kind: str, **facts: str) -> dict[str, str]:
 OKX_MARKETS = {
     "SPOT": [_okx_market("BTC-USDT", "SPOT", baseCcy="BTC", quoteCcy="USDT")],
     "SWAP": [
-        _okx_market("BTC-USDT-SWAP", "SWAP", settleCcy="USDT", uly="BTC-USDT", ctVal="0.01", ctMult="1", ctType="linear"),
-        _okx_market("BTC-USD-SWAP", "SWAP", settleCcy="BTC", uly="BTC-USD", ctVal="100", ctMult="1", ctType="inverse"),
+        _okx_market("BTC-USDT-SWAP", "SWAP", settleCcy="USDT", uly="BTC-USDT", ctVal="0.01", ctMult="1"),
+        _okx_market("BTC-USD-SWAP", "SWAP", settleCcy="BTC", uly="BTC-USD", ctVal="100", ctMult="1"),
     ],
 }  # fmt: skip
 

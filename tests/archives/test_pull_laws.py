@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -120,10 +121,8 @@ def test_an_interrupted_pull_that_is_run_again_gives_the_lake_of_one_run(
         result = tidytape.pull(OddExchange(candles=whole), "BTC/USDT", lake=one, **WINDOW)
         for count in stops:
             left[0] = count
-            try:
+            with suppress(KeyboardInterrupt, tidytape.FetchError):
                 tidytape.pull(OddExchange(candles=broken), "BTC/USDT", lake=other, **WINDOW)
-            except (KeyboardInterrupt, tidytape.FetchError):
-                pass
         again = tidytape.pull(OddExchange(candles=whole), "BTC/USDT", lake=other, **WINDOW)
         assert again.equals(result)
         assert candles_in(Lake(other)).equals(candles_in(Lake(one)))
@@ -165,10 +164,8 @@ def test_settlements_have_the_same_intervals_however_often_the_pull_was_interrup
         result = tidytape.pull(OddExchange(funding=page), "BTC/USDT:USDT", lake=one, **arguments)
         for count in stops:
             left[0] = count
-            try:
+            with suppress(KeyboardInterrupt):
                 tidytape.pull(OddExchange(funding=page), "BTC/USDT:USDT", lake=other, **arguments)
-            except KeyboardInterrupt:
-                pass
         left[0] = 0
         assert tidytape.pull(OddExchange(funding=page), "BTC/USDT:USDT", lake=other, **arguments).equals(
             result
@@ -195,7 +192,7 @@ def trade(number: int) -> dict[str, Any]:
     growth=st.lists(st.integers(0, 60), min_size=1, max_size=3),
 )
 def test_trades_that_did_not_come_are_holes(
-    limit: int, takes_since: bool, is_exclusive: bool, stops: list[int], growth: list[int]
+    *, limit: int, takes_since: bool, is_exclusive: bool, stops: list[int], growth: list[int]
 ) -> None:
     there = [trade(number) for number in range(60)]
     left = [0]
@@ -209,14 +206,11 @@ def test_trades_that_did_not_come_are_holes(
         return [row for row in there if row["timestamp"] >= since + is_exclusive][:limit]
 
     arguments: dict[str, Any] = {"data": "trades", **WINDOW}
-    result = pl.DataFrame()
     with tempfile.TemporaryDirectory() as folder:
         for count, more in zip([*stops, 0, 0, 0], growth, strict=False):
             left[0] = count
-            try:
-                result = tidytape.pull(OddExchange(trades=page), "BTC/USDT", lake=folder, **arguments)
-            except KeyboardInterrupt:
-                pass
+            with suppress(KeyboardInterrupt):
+                tidytape.pull(OddExchange(trades=page), "BTC/USDT", lake=folder, **arguments)
             there += [trade(number) for number in range(len(there), len(there) + more)]
         left[0] = 0
         result = tidytape.pull(OddExchange(trades=page), "BTC/USDT", lake=folder, **arguments)

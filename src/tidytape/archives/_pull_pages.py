@@ -138,8 +138,8 @@ class TradePages:
         is_apart = bool(self._known) and self._known.isdisjoint(row["id"] for row in page)
         hole = None
         if is_first or is_apart:
-            # The first millisecond may have more trades than came.
-            hole = (self._position + (1 if is_apart else 0), new[0]["timestamp"] + 1)
+            # The milliseconds at its ends may have had more trades than came.
+            hole = self._position, new[0]["timestamp"] + 1
         self._is_begun = True
         self._known = {row["id"] for row in page}
         self._position = new[-1]["timestamp"]
