@@ -14,11 +14,14 @@ from tidytape.times import Span
 
 Ask = Callable[[int | None, int | None], list[Row]]
 
+_LATE = 60_000
+"""Settlements are up to so long after their time. [ms]"""
+
 _TRADES_WINDOW = 3_600_000
 """Length of the window that an answer without trades stands for: Binance's is an hour. [ms]"""
 
 
-def state_pages(ask: Ask, span: Span, *, step: int, window: int) -> Iterator[list[Row]]:
+def state_pages(ask: Ask, span: Span, *, step: int, least: int, window: int) -> Iterator[list[Row]]:
     """Yield the rows of a span, each time once; the last of several rows of one time in a page counts.
 
     If a page begins later than asked for, the time before it is asked for once more with an end, because some exchanges
@@ -32,11 +35,13 @@ def state_pages(ask: Ask, span: Span, *, step: int, window: int) -> Iterator[lis
         Start, inclusive, and end, exclusive. [ms]
     step : int
         Usual time between two rows. [ms]
+    least : int
+        Least time between two rows. [ms]
     window : int
         Length of the window of an answer. [ms]
     """
     start, end = span
-    position = start
+    position = due = start
     seen: set[int] = set()
 
     def new(rows: list[Row]) -> dict[int, Row]:
@@ -49,7 +54,7 @@ def state_pages(ask: Ask, span: Span, *, step: int, window: int) -> Iterator[lis
         rows = new(ask(position, None))
         ahead = [time for time in rows if time >= position]
         first = ahead[0] if ahead else position
-        while first - position > step:
+        while first > due + min(_LATE, step // 2):
             earlier = new(ask(position, first))
             rows |= earlier
             before = [time for time in earlier if position <= time < first]
@@ -58,7 +63,8 @@ def state_pages(ask: Ask, span: Span, *, step: int, window: int) -> Iterator[lis
             first = before[0]
         if rows:
             yield list(rows.values())
-        position = ahead[-1] + 1 if ahead else position + window
+        position = ahead[-1] + least if ahead else position + window
+        due = ahead[-1] + step if ahead else position
 
 
 class TradePage(NamedTuple):

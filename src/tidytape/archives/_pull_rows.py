@@ -245,7 +245,7 @@ def funding_intervals(times: pl.Series) -> pl.Series:
 
 
 def holes(times: pl.Series, steps: pl.Series, start: int, end: int, *, usual: int) -> list[Span]:
-    """Return the spans of a window without rows.
+    """Return the spans of a window in which rows are missing; a row may be up to a minute late.
 
     Parameters
     ----------
@@ -263,12 +263,15 @@ def holes(times: pl.Series, steps: pl.Series, start: int, end: int, *, usual: in
     >>> holes(pl.Series([1, 2, 5]), pl.Series([1, 1, 1]), 0, 8, usual=1)
     [(0, 1), (3, 5), (6, 8)]
     """
+    if times.is_empty():
+        return [(start, end)] if end - start >= usual else []
     filled = steps.fill_null(strategy="forward").fill_null(usual).to_list()
-    filled = [*filled, filled[-1] if filled else usual]
-    spans = []
-    before = start - filled[0]
-    for time, step in zip([*times.to_list(), end], filled, strict=True):
-        if time - before >= 2 * step - min(MINUTE, step // 2):
-            spans.append((before + step, time))
-        before = time
-    return spans
+    late = [min(MINUTE, step // 2) for step in filled]
+    first, last = times[0], times[-1]
+    spans = [(start, first)] if first - start >= filled[0] else []
+    spans += [
+        (before + step, time)
+        for before, time, step, slack in zip(times, times[1:], filled[1:], late[1:], strict=False)
+        if time - before >= 2 * step - slack
+    ]
+    return [*spans, (last + filled[-1], end)] if end - last > filled[-1] + late[-1] else spans

@@ -61,7 +61,7 @@ class Series:
     length : FrameInterval
         Length of candles, and time between reports of open interest.
     window : tuple of int
-        Start, inclusive, and end, exclusive; for candles only whole intervals count. [ns]
+        Start, inclusive, and end, exclusive; only whole candles count. [ns]
 
     Raises
     ------
@@ -81,10 +81,12 @@ class Series:
         self.absence = self.market.without(self.kind.table)
         if self.absence is None:
             self.market.require_unit(self.kind.table)
-        if self.kind.table is RECORDED_CANDLES:
+        if self.kind.has_interval:
             start, end = self.window
             length, offset = self.length.nanoseconds, self.length.offset * SECOND
-            self.window = start + (offset - start) % length, end - (end - offset) % length
+            is_of_candles = self.kind.table is RECORDED_CANDLES
+            last = end - (end - offset) % length if is_of_candles else end
+            self.window = start + (offset - start) % length, last
 
     @property
     def step(self) -> int:
@@ -128,7 +130,7 @@ class Series:
     def _missing(self, stored: Stored) -> list[Span]:
         """Return the parts of the window that must be asked for: not pulled before, and without rows in the lake."""
         asked = stored.asked()
-        has_rows = self.kind.has_interval and stored.is_registered
+        has_rows = self.kind.table is RECORDED_CANDLES and stored.is_registered
         parts = self._empty(stored.rows(*self.window)) if has_rows else [self.window]
         return [rest for part in parts for rest in without(part, [asked] if asked else [])]
 
@@ -143,7 +145,8 @@ class Series:
             return
         step = self.step // MILLISECOND
         length = self._page_length() or _PAGE
-        for rows in state_pages(self._ask, (start, end), step=step, window=length * step):
+        least = step if self.kind.table is RECORDED_CANDLES else 1
+        for rows in state_pages(self._ask, (start, end), step=step, least=least, window=length * step):
             yield rows, None
 
     def _page_length(self) -> int | None:
