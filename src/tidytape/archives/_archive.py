@@ -35,6 +35,8 @@ class Kind:
         The segments that have such files; empty for all.
     intervals : tuple of str
         The lengths of its candles; empty if it has no candles, or those of one length.
+    may_count_contracts : bool
+        Whether amounts of some markets are numbers of contracts.
     """
 
     data: str
@@ -43,6 +45,7 @@ class Kind:
     period: Period = Period.DAY
     segments: tuple[str, ...] = ()
     intervals: tuple[str, ...] = ()
+    may_count_contracts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,8 @@ class Archive:
         What follows the address of a file in the address of its SHA-256; empty if there are none.
     hours_ahead : int
         Hours by which the days of its files begin before those of UTC. [h]
+    names_exchange : bool
+        Whether its files name their exchange.
     sends_parts : bool
         Whether its server tells the length of a file, and sends the rest of one.
     oddities : tuple of str
@@ -94,6 +99,7 @@ class Archive:
     kinds: tuple[Kind, ...]
     checksum: str = ""
     hours_ahead: int = 0
+    names_exchange: bool = False
     sends_parts: bool = True
     oddities: tuple[str, ...] = ()
 

@@ -74,7 +74,11 @@ _OKX = Archive(
     },
     kinds=(
         Kind(data="trades", path="{folder}/trades/daily/{day:%Y%m%d}/{symbol}-trades-{day}.zip"),
-        Kind(data="candles", path="{folder}/candlesticks/daily/{day:%Y%m%d}/{symbol}-candlesticks-{day}.zip"),
+        Kind(
+            data="candles",
+            path="{folder}/candlesticks/daily/{day:%Y%m%d}/{symbol}-candlesticks-{day}.zip",
+            may_count_contracts=False,
+        ),
         Kind(
             data="funding",
             path="{folder}/swaprates/monthly/{day:%Y%m}/{symbol}-fundingrates-{day:%Y-%m}.zip",
@@ -117,6 +121,7 @@ _TARDIS = Archive(
             ("options", "options_chain"),
         )
     ),
+    names_exchange=True,
     sends_parts=False,
     oddities=(
         "Only the first day of each month is free.",

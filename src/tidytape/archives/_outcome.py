@@ -32,6 +32,16 @@ IN_LAKE = frozenset({State.OK, State.NO_CHECKSUM})
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a file, see `DownloadPlan.run`."""
+
+    state: State
+    bytes: int
+    rows: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Received:
     """A file as it came from the archive, or why it did not.
 
@@ -52,15 +62,9 @@ class Received:
     bytes: int = 0
     reason: str | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a file, see `Plan.run`."""
-
-    state: State
-    bytes: int
-    rows: int
-    reason: str | None
+    def left_out(self, reason: str) -> Outcome:
+        """Return the outcome of a file that does not go into the lake."""
+        return Outcome(State.DEFECT, self.bytes, 0, reason)
 
 
 def received(fetcher: Fetcher, address: str, path: Path, *, checksum: str) -> Received:
@@ -98,8 +102,11 @@ def ingested(file: Received, lake: Lake, market: Market, *, source: str) -> Outc
     try:
         report = ingest(file.path, lake, market=market, progress=False)
     except IngestError as error:
-        reason = str(error).removeprefix(f"{file.path}: ").replace(str(file.path), file.path.name)
-        return Outcome(State.DEFECT, file.bytes, 0, reason)
+        return file.left_out(str(error).removeprefix(f"{file.path}: ").replace(str(file.path), file.path.name))
+    except QueryError as error:
+        if error.parameter != "layout":
+            raise
+        return file.left_out("it is empty, or of a kind that tidytape does not know")
     (read,) = report.files
     rows = sum(count.read for count in read.counts)
     remarks = [

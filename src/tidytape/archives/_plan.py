@@ -151,6 +151,7 @@ def plan(
     """
     described = _named(ARCHIVES, archive, "archive")
     segment = _named(described.segments, market, "market")
+    kinds = _kinds(described, market, _texts(data, "data"), interval)
     window = _window(start, end)
     files: list[_File] = []
     for raw_symbol in map(str.upper, _texts(symbols, "symbols")):
@@ -158,14 +159,14 @@ def plan(
             raise QueryError(
                 "symbols", got=raw_symbol, expected="symbols as the exchange writes them, e.g. BTCUSDT"
             )
-        facts = Market(
-            exchange=segment.exchange,
-            category=told_class(raw_symbol) or segment.category,
-            contract=contract,
-            contract_size=contract_size,
-            funding_interval=funding_interval,
-        )
-        for kind in _kinds(described, market, _texts(data, "data"), interval):
+        for kind in kinds:
+            facts = Market(
+                exchange=None if described.names_exchange else segment.exchange,
+                category=told_class(raw_symbol) or segment.category,
+                contract=contract if kind.may_count_contracts else None,
+                contract_size=contract_size if kind.may_count_contracts else None,
+                funding_interval=funding_interval,
+            )
             days = described.days(kind.period, *window)
             for day in itertools.islice(days, _MOST_FILES + 1 - len(files)):
                 names = {"folder": segment.folder, "symbol": raw_symbol, "day": day, "interval": interval}
@@ -326,13 +327,21 @@ class DownloadPlan:
         ) / self.archive
         files = self.without(lake)._files
         rows: list[tuple[object, ...]] = []
+        gone_in: set[tuple[str, str]] = set()
         with (
             locked({_place(home, file).parent for file in files}),
             tqdm(total=len(files), unit="file", disable=None if progress is None else not progress) as bar,
         ):
             for file, received in self._received(files, home):
                 bar.set_description(file.name)
-                outcome = ingested(received, lake, file.market, source=self._source(file))
+                try:
+                    outcome = ingested(received, lake, file.market, source=self._source(file))
+                except QueryError as error:
+                    if (file.symbol, file.data) not in gone_in:
+                        raise  # the fact is missing for all files
+                    outcome = received.left_out(str(error))
+                if outcome.state in IN_LAKE:
+                    gone_in.add((file.symbol, file.data))
                 if received.path is not None and not (keep and outcome.state in IN_LAKE):
                     received.path.unlink()
                 rows.append((*self._row(file), outcome.bytes, outcome.rows, outcome.reason, outcome.state))
@@ -392,8 +401,10 @@ class DownloadPlan:
         return f"{self._host}/{quote(file.path)}"
 
     def _source(self, file: _File) -> str:
-        """Return what the lake notes of a file: its address in the archive, also if a mirror sent it."""
-        return f"{self._archive.host}/{file.path}"
+        """Return what the lake notes of a file: its address in the archive, also if a mirror sent it, and what was stated."""
+        facts = {name: getattr(file.market, name) for name in ("contract", "contract_size", "funding_nanoseconds")}
+        stated = (f"{name}={fact}" for name, fact in facts.items() if fact is not None)
+        return " ".join([f"{self._archive.host}/{file.path}", *stated])
 
 
 def _place(home: Path, file: _File) -> Path:
