@@ -84,6 +84,7 @@ _OKX = Archive(
             path="{folder}/swaprates/monthly/{day:%Y%m}/{symbol}-fundingrates-{day:%Y-%m}.zip",
             period=Period.MONTH,
             segments=("swap",),
+            may_count_contracts=False,
         ),
     ),
     hours_ahead=8,
