@@ -1,6 +1,6 @@
 """A copy of public archives on this machine, small, and with the defects that real ones have.
 
-``python tests/mirror.py --port 8123`` serves a week of BTCUSDT, to try ``tidytape download --mirror`` without a network.
+``python tests/mirror.py --port 8123`` serves a week of BTCUSDT, to try ``tidytape download --mirror`` without network.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def binance_trades(day: date, count: int = 50, *, header: bool = True, microseco
     """Trades of Binance, some seconds apart."""
     first, step = milliseconds(day), 86_400_000 // max(1, count)
     rows = [
-        f"{day.toordinal() * 1000 + n},{price},{0.001 * (n + 1):.3f},{price * 0.001 * (n + 1):.4f},"
+        f"{day.toordinal() * 1_000_000 + n},{price},{0.001 * (n + 1):.3f},{price * 0.001 * (n + 1):.4f},"
         f"{(first + n * step) * (1000 if microseconds else 1)},{'true' if n % 3 else 'false'}"
         + (",True" if microseconds else "")
         for n, price in enumerate(prices(day, count))

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tidytape import (
         aggregate,
         analytics,
+        archives,
         budget,
         catalogue,
         client,
@@ -72,6 +73,7 @@ else:
         [
             "aggregate",
             "analytics",
+            "archives",
             "budget",
             "catalogue",
             "client",
@@ -147,6 +149,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "analytics",
+    "archives",
     "budget",
     "catalogue",
     "client",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from tidytape.archives._plan import DownloadPlan, plan
+from tidytape.archives._download import DownloadPlan
+from tidytape.archives._outcome import IN_LAKE, State
+from tidytape.archives._plan import kinds, plan
 
-__all__ = ["DownloadPlan", "plan"]
+__all__ = ["IN_LAKE", "DownloadPlan", "State", "kinds", "plan"]

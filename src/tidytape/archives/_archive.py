@@ -47,6 +47,19 @@ class Kind:
     intervals: tuple[str, ...] = ()
     may_count_contracts: bool = True
 
+    def is_of(self, market: str) -> bool:
+        """Return whether a segment has such files."""
+        return not self.segments or market in self.segments
+
+    def path_of(self, segment: Segment, symbol: str, day: date, interval: str) -> str:
+        """Return the path of a file."""
+        return self.path.format(folder=segment.folder, symbol=symbol, day=day, interval=interval)
+
+    def name_of(self, segment: Segment, symbol: str, day: date, interval: str) -> str:
+        """Return what a fetched file is called."""
+        name = self.name.format(folder=segment.folder, symbol=symbol, day=day)
+        return name or self.path_of(segment, symbol, day, interval).rpartition("/")[2]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:

@@ -97,15 +97,16 @@ _OKX = Archive(
     ),
 )
 
+_TARDIS_DERIVATIVES = (
+    "binance-futures", "binance-delivery", "bitmex", "bybit", "deribit", "okex-futures", "okex-swap",
+)  # fmt: skip
+
 _TARDIS = Archive(
     name="tardis",
     host="https://datasets.tardis.dev",
     segments={
         name: Segment(folder=name, exchange=name.upper().replace("-", "_"))
-        for name in (
-            "binance", "binance-futures", "binance-delivery", "bitmex", "bybit", "bybit-spot", "deribit", "okex",
-            "okex-futures", "okex-swap",
-        )
+        for name in ("binance", "bybit-spot", "okex", *_TARDIS_DERIVATIVES)
     },
     kinds=tuple(
         Kind(
@@ -113,13 +114,14 @@ _TARDIS = Archive(
             path=f"v1/{{folder}}/{kind}/{{day:%Y/%m/%d}}/{{symbol}}.csv.gz",
             name=f"{{folder}}_{kind}_{{day}}_{{symbol}}.csv.gz",
             period=Period.FIRST_DAY,
+            segments=segments,
         )
-        for data, kind in (
-            ("trades", "trades"),
-            ("book", "incremental_book_L2"),
-            ("funding", "derivative_ticker"),
-            ("liquidations", "liquidations"),
-            ("options", "options_chain"),
+        for data, kind, segments in (
+            ("trades", "trades", ()),
+            ("book", "incremental_book_L2", ()),
+            ("funding", "derivative_ticker", _TARDIS_DERIVATIVES),
+            ("liquidations", "liquidations", _TARDIS_DERIVATIVES),
+            ("options", "options_chain", ("deribit",)),
         )
     ),
     names_exchange=True,
@@ -131,7 +133,7 @@ _TARDIS = Archive(
         "Funding comes with open interest, from the ticker of derivatives.",
         "OPTIONS as the symbol is every option of an exchange.",
     ),
-)  # fmt: skip
+)
 
 ARCHIVES = {archive.name: archive for archive in (_BINANCE, _BYBIT, _OKX, _TARDIS)}
 """The archives by name."""

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from tidytape._version import __version__
 from tidytape.errors import TransportError
@@ -89,6 +89,7 @@ class Fetcher:
     def __init__(self, connections: int, stop: threading.Event, *, sends_parts: bool = True) -> None:
         self._stop = stop
         self._sends_parts = sends_parts
+        self._has_connected = False
         self._next_request = 0.0
         self._pace = threading.Lock()
         self._client = httpx.Client(
@@ -194,7 +195,9 @@ class Fetcher:
             self._keep_pace()
             self._require_running()
             try:
-                return ask()
+                answer = ask()
+                self._has_connected = True
+                return answer
             except httpx.TransportError as error:
                 raise _broken(error) from error
             except httpx.HTTPError as error:
@@ -203,7 +206,7 @@ class Fetcher:
         try:
             return Retrying(
                 retry=retry_if_exception_type(_TryAgainError),
-                stop=stop_after_attempt(_ATTEMPTS),
+                stop=lambda state: state.attempt_number >= (_ATTEMPTS if self._has_connected else 2),
                 wait=_pause,
                 sleep=self._sleep,
                 reraise=True,

@@ -102,7 +102,9 @@ def ingested(file: Received, lake: Lake, market: Market, *, source: str) -> Outc
     try:
         report = ingest(file.path, lake, market=market, progress=False)
     except IngestError as error:
-        return file.left_out(str(error).removeprefix(f"{file.path}: ").replace(str(file.path), file.path.name))
+        return file.left_out(
+            str(error).removeprefix(f"{file.path}: ").replace(str(file.path), file.path.name)
+        )
     except QueryError as error:
         if error.parameter != "layout":
             raise
