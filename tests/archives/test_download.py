@@ -335,7 +335,7 @@ def put_okx(mirror):
 
 def put_coin_margined(mirror):
     time, folder, name = milliseconds(DAY), "data/futures/cm", "BTCUSD_PERP"
-    names = "open_time,open,high,low,close,volume,close_time,quote_volume,count,taker_buy_volume,taker_buy_quote_volume,ignore"
+    names = mirrored.binance_candles(DAY).partition("\n")[0]
     for path, text in (
         (f"daily/trades/{name}/{name}-trades-{DAY}", f"1,60000.0,60,0.1,{time},true\n"),
         (
