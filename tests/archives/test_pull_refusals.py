@@ -250,11 +250,11 @@ def test_ccxt_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_key_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Source("bybit")._exchange.apiKey in {None, ""}
+    assert Source("bybit").exchange.apiKey in {None, ""}
     monkeypatch.setenv("TIDYTAPE_BYBIT_API_KEY", "the-key")
     monkeypatch.setenv("TIDYTAPE_BYBIT_API_SECRET", "the-secret")
     source = Source("bybit")
-    assert (source._exchange.apiKey, source._exchange.secret) == ("the-key", "the-secret")
+    assert (source.exchange.apiKey, source.exchange.secret) == ("the-key", "the-secret")
     assert "the-" not in repr(source)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tqdm.auto import tqdm
 from tidytape.archives._pull_exchange import Source
 from tidytape.archives._pull_markets import PulledMarket
 from tidytape.archives._pull_rows import KINDS
-from tidytape.archives._pull_series import SCHEMA, Series
+from tidytape.archives._pull_series import Series
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._lake import Lake
@@ -23,6 +24,15 @@ from tidytape.times import MILLISECOND, SECOND, FrameInterval, frame_interval
 
 _SHORTEST_INTEREST = FrameInterval(300)
 """Shortest time between reports of open interest that exchanges offer."""
+
+_TIME = pl.Datetime("ns", "UTC")
+_SCHEMA = {
+    "market": pl.String(),
+    "data": pl.String(),
+    "rows": pl.Int64(),
+    **dict.fromkeys(("first", "last", "gap_from", "gap_to"), _TIME),
+    "reason": pl.String(),
+}
 
 
 def pull(
@@ -99,44 +109,30 @@ def pull(
     tidytape.errors.QueryError: exchange: got 'bibit', expected the name of an exchange in ccxt; did you mean 'bybit'?
     """
     names = [data] if isinstance(data, str) else list(data)
-    for name in names:
-        if name not in KINDS:
-            hint = did_you_mean(str(name), KINDS)
-            raise QueryError("data", got=name, expected=f"any of {', '.join(KINDS)}", hint=hint)
-    lengths = dict.fromkeys(KINDS, frame_interval(interval))
-    lengths["open_interest"] = max(
-        lengths["open_interest"], _SHORTEST_INTEREST, key=lambda length: length.seconds
-    )
+    length = frame_interval(interval)
     unit = None if amount_unit is None else values.choice(amount_unit, CountedUnit, "amount_unit")
     source = Source(exchange)
     for name in names:
-        _require_offered(source, name, lengths[name])
+        _require_offered(source, name, length)
     now = source.now()
-    start, end = _time(since, "since", now), now if until is None else min(_time(until, "until", now), now)
-    if start >= end:
+    window = _time(since, "since", now), now if until is None else min(_time(until, "until", now), now)
+    if window[0] >= window[1]:
         raise QueryError("since", got=since, expected="a time before ``until`` and before now")
-    markets = [
-        PulledMarket(source.name, source.market(symbol), unit)
-        for symbol in dict.fromkeys([symbols] if isinstance(symbols, str) else symbols)
-    ]
-    all_series = [
-        Series(source, market, KINDS[name], lengths[name], (start, end))
-        for market in markets
-        for name in names
-    ]
+    symbols = [symbols] if isinstance(symbols, str) else list(dict.fromkeys(symbols))
+    markets = [PulledMarket(source.name, source.market(symbol), unit) for symbol in symbols]
+    for market, name in product(markets, names):
+        if market.absence(KINDS[name].table) is None:
+            market.facts(KINDS[name].table)  # raises if nothing says what the amounts count
     target = lake if isinstance(lake, Lake) else Lake.create(lake)
     results: list[dict[str, Any]] = []
     with tqdm(unit=" rows", unit_scale=True, disable=None if progress is None else not progress) as bar:
-        for series in all_series:
-            bar.set_description(f"{series.market.symbol} {series.kind.name}")
-            results += series.pulled(target, bar)
-    return _frame(results)
-
-
-def _frame(results: list[dict[str, Any]]) -> pl.DataFrame:
-    """Return the result of a pull from its rows, whose times are in ns since the epoch."""
-    numbers = {name: pl.Int64() if dtype.is_temporal() else dtype for name, dtype in SCHEMA.items()}
-    return pl.DataFrame(results, schema=numbers).cast(SCHEMA)  # type: ignore[arg-type]  # a dict of dtypes
+        for market, name in product(markets, names):
+            bar.set_description(f"{market.listing['symbol']} {name}")
+            step = max(length, _SHORTEST_INTEREST, key=lambda interval: interval.seconds)
+            own_length = step if name == "open_interest" else length
+            results += Series(target, source, market, KINDS[name], own_length, window).pulled(bar)
+    numbers = {name: pl.Int64() if dtype.is_temporal() else dtype for name, dtype in _SCHEMA.items()}
+    return pl.DataFrame(results, schema=numbers).cast(_SCHEMA)  # type: ignore[arg-type]  # a dict of dtypes
 
 
 def _time(moment: Any, parameter: str, now: int) -> int:
@@ -150,9 +146,12 @@ def _time(moment: Any, parameter: str, now: int) -> int:
 
 def _require_offered(source: Source, name: str, length: FrameInterval) -> None:
     """Raise QueryError if ccxt does not have a kind of data of an exchange, or candles of a length."""
-    kind = KINDS[name]
-    if not source.has(kind.feature):
-        offered = ", ".join(other.name for other in KINDS.values() if source.has(other.feature))
+    if name not in KINDS:
+        hint = did_you_mean(str(name), KINDS)
+        raise QueryError("data", got=name, expected=f"any of {', '.join(KINDS)}", hint=hint)
+    if not source.has(KINDS[name].feature):
+        offered = ", ".join(other for other, kind in KINDS.items() if source.has(kind.feature))
         raise QueryError("data", got=name, expected=f"what ccxt has of {source.name}: {offered or 'nothing'}")
-    if name == "candles" and source.intervals and length.alias not in source.intervals:
-        raise QueryError("interval", got=length.alias, expected=f"one of {', '.join(source.intervals)}")
+    intervals = source.exchange.timeframes
+    if name == "candles" and intervals and length.alias not in intervals:
+        raise QueryError("interval", got=length.alias, expected=f"one of {', '.join(intervals)}")

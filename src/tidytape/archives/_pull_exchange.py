@@ -70,15 +70,15 @@ class Source:
 
     def __init__(self, exchange: object) -> None:
         self._ccxt = _ccxt()
-        self._exchange: Any = self._by_name(exchange) if isinstance(exchange, str) else exchange
-        if not isinstance(self._exchange, self._ccxt.Exchange) or inspect.iscoroutinefunction(
-            self._exchange.load_markets
+        self.exchange: Any = self._by_name(exchange) if isinstance(exchange, str) else exchange
+        if not isinstance(self.exchange, self._ccxt.Exchange) or inspect.iscoroutinefunction(
+            self.exchange.load_markets
         ):
             kind = type(exchange).__name__
             raise QueryError(
                 "exchange", got=kind, expected="a name such as 'bybit', or an object of ccxt.bybit"
             )
-        self.name: str = self._exchange.id
+        self.name: str = self.exchange.id
 
     def __repr__(self) -> str:
         return f"Source({self.name!r})"
@@ -90,6 +90,10 @@ class Source:
         prefix = f"TIDYTAPE_{name.upper()}_API_"
         keys = {part: os.environ[prefix + end] for part, end in _KEYS.items() if prefix + end in os.environ}
         return getattr(self._ccxt, name)(keys)
+
+    def has(self, feature: str) -> bool:
+        """Return whether ccxt asks the exchange itself for something, e.g. ``fetchOHLCV``."""
+        return bool(self.exchange.has.get(feature) is True)
 
     def market(self, symbol: str) -> dict[str, Any]:
         """Return what ccxt says about a market; QueryError if the exchange does not have it."""
@@ -103,24 +107,15 @@ class Source:
             )
         return dict(markets[symbol])
 
-    def has(self, feature: str) -> bool:
-        """Return whether ccxt asks the exchange itself for something, e.g. ``fetchOHLCV``."""
-        return bool(self._exchange.has.get(feature) is True)
-
-    @property
-    def intervals(self) -> list[str]:
-        """The lengths of the exchange's candles in ccxt."""
-        return list(self._exchange.timeframes or ())
-
     def page_length(self, symbol: str) -> int | None:
         """Return the most candles that an answer has; None if ccxt does not say it."""
-        limit = self._exchange.feature_value(symbol, "fetchOHLCV", "limit")
+        limit = self.exchange.feature_value(symbol, "fetchOHLCV", "limit")
         return limit if isinstance(limit, int) else None
 
     def now(self) -> int:
         """Return the time by the exchange's clock, by this machine's if the exchange does not tell it. [ns]"""
-        now = self.ask("fetch_time") if self.has("fetchTime") else None
-        return int(now or self._exchange.milliseconds()) * MILLISECOND
+        told = self.ask("fetch_time") if self.has("fetchTime") else None
+        return int(told or self.exchange.milliseconds()) * MILLISECOND
 
     def ask(self, method: str, *arguments: object) -> Any:
         """Call a method of ccxt, again and again with longer pauses while it fails in a way that may pass.
@@ -134,7 +129,7 @@ class Source:
         """
         for pause in (*_WAITS, None):
             try:
-                return getattr(self._exchange, method)(*arguments)
+                return getattr(self.exchange, method)(*arguments)
             except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
                 reason = (
                     f"ccxt cannot read the answer of {self.name} to {method}: {type(error).__name__}: {error}"
@@ -143,7 +138,7 @@ class Source:
             except self._ccxt.BaseError as error:
                 if pause is None or not isinstance(error, self._ccxt.OperationFailed):
                     raise self._ours(error, method, arguments) from None
-            self._exchange.sleep(pause)
+            self.exchange.sleep(pause)
         raise AssertionError("the last try returns or raises")
 
     def _ours(self, error: Exception, method: str, arguments: tuple[object, ...]) -> FetchError:
@@ -164,5 +159,5 @@ class Source:
     def _without_key(self, message: str) -> str:
         """Return a message of others without the parts of a key that it may have, on one line, and not too long."""
         for part in _KEYS:
-            message = message.replace(getattr(self._exchange, part, None) or "\0", "…")
+            message = message.replace(getattr(self.exchange, part, None) or "\0", "…")
         return escaped(message.replace("``", "`"))[:_LONGEST]

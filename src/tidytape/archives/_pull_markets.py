@@ -8,18 +8,14 @@ from typing import Any
 
 from tidytape.catalogue import Category
 from tidytape.errors import QueryError
-from tidytape.frames._grid import exact
 from tidytape.lake._amount_units import CountedUnit, documented
 from tidytape.lake._tables import FUNDING, OPEN_INTEREST, RECORDED_CANDLES, Table
-from tidytape.lake.ingest._contracts import COUNTED, Contract, ContractKind
 from tidytape.lake.ingest._exchange_names import EXCHANGES, PARTS
 from tidytape.lake.ingest._market import Market
 
-_CLASSES = {"spot": Category.SPOT, "swap": Category.PERPETUAL, "future": Category.FUTURE}
-
 BINANCE = ("binance", "binancecoinm", "binanceusdm")
 """The names of Binance in ccxt."""
-
+_CLASSES = {"spot": Category.SPOT, "swap": Category.PERPETUAL, "future": Category.FUTURE}
 _CANDLES_IN_COIN = frozenset({*BINANCE, "bybit", "deribit", "hyperliquid", "okx"})
 """Exchanges for whose contracts ccxt takes the volume in coin of a candle, see `PulledMarket.unit`."""
 _AS_SENT = frozenset({*BINANCE, "bybit", "deribit", "gate", "hyperliquid", "okx"})
@@ -38,6 +34,11 @@ class PulledMarket:
         What ccxt says about the market.
     stated_unit : CountedUnit or None
         What its amounts count, if it is a contract and the caller says it.
+
+    Raises
+    ------
+    QueryError
+        If it is an option.
     """
 
     source: str
@@ -45,34 +46,20 @@ class PulledMarket:
     stated_unit: CountedUnit | None = None
 
     def __post_init__(self) -> None:
-        if self.type not in _CLASSES:
-            raise QueryError("symbols", got=self.symbol, expected="spot markets, perpetuals and futures")
-
-    @property
-    def symbol(self) -> str:
-        """Its symbol in ccxt."""
-        return str(self.listing["symbol"])
-
-    @property
-    def type(self) -> str:
-        """Its class in ccxt, e.g. swap."""
-        return self.listing.get("type") or next((name for name in _CLASSES if self.listing.get(name)), "")
+        if self.listing["type"] not in _CLASSES:
+            expected = "spot markets, perpetuals and futures"
+            raise QueryError("symbols", got=self.listing["symbol"], expected=expected)
 
     @property
     def is_contract(self) -> bool:
         """Whether it is a perpetual or a future."""
-        return self.type != "spot"
-
-    @property
-    def is_inverse(self) -> bool:
-        """Whether its margin is in coin."""
-        return bool(self.listing.get("inverse"))
+        return bool(self.listing["type"] != "spot")
 
     @property
     def key(self) -> tuple[str, str]:
         """Its exchange and raw symbol in the lake, as files of the same market have them."""
         exchange = EXCHANGES.get(self.source, self.source.upper())
-        words = [self.type, "inverse" if self.is_inverse else "linear", "contract"]
+        words = [self.listing["type"], "inverse" if self.listing.get("inverse") else "linear", "contract"]
         parts = PARTS.get(exchange, {"contract": f"{exchange}_FUTURES"})
         named = (parts[word] for word in words[: 3 if self.is_contract else 1] if word in parts)
         return next(named, exchange), str(self.listing["id"])
@@ -80,11 +67,8 @@ class PulledMarket:
     @property
     def names(self) -> Market:
         """Its coin, quote and class, which the lake keeps if it does not know them yet."""
-        return Market(
-            coin=self.listing["base"],
-            quote=self.listing["quote"],
-            category=_CLASSES[self.type].value,
-        )
+        category = _CLASSES[self.listing["type"]].value
+        return Market(coin=self.listing["base"], quote=self.listing["quote"], category=category)
 
     def unit(self, table: Table) -> CountedUnit | None:
         """Return what the amounts of a table count in ccxt's answers; None if this is not known.
@@ -101,29 +85,40 @@ class PulledMarket:
             return CountedUnit.COIN
         return documented(*self.key, table.name, otherwise=None) if self.source in _AS_SENT else None
 
-    @property
-    def contract(self) -> Contract | None:
-        """What one contract is; None if ccxt does not say it."""
-        size = self.listing.get("contractSize")
-        if not self.is_contract or not size or self.listing.get("linear") == self.listing.get("inverse"):
-            return None
-        return Contract(ContractKind.INVERSE if self.is_inverse else ContractKind.LINEAR, exact(size))
+    def facts(self, table: Table) -> Market:
+        """Return what the lake is told about the market and the amounts of a table.
 
-    def require_unit(self, table: Table) -> None:
-        """Raise QueryError if nothing says what the amounts of a table count, or what one contract is."""
-        unit = self.unit(table)
-        if table in COUNTED and (unit is None or (unit is CountedUnit.CONTRACTS and self.contract is None)):
+        Raises
+        ------
+        QueryError
+            If nothing says what they count, or what one contract is.
+        """
+        exchange, raw_symbol = self.key
+        if table is FUNDING:
+            return Market(exchange=exchange, raw_symbol=raw_symbol)
+        unit, size = self.unit(table), self.listing.get("contractSize")
+        is_inverse = self.listing.get("inverse")
+        if unit is None or (
+            unit is CountedUnit.CONTRACTS and (not size or self.listing.get("linear") == is_inverse)
+        ):
             raise QueryError(
                 "amount_unit",
-                got=unit and str(unit),
-                expected=f"coin, quote or contracts: ccxt does not say what amounts of {self.symbol} count in "
-                f"{table.name} of {self.source}{'' if unit is None else ', or what one contract is'}",
+                got=unit and unit.value,
+                expected=f"coin, quote or contracts: ccxt does not say what amounts of {self.listing['symbol']} count "
+                f"in {table.name} of {self.source}{'' if unit is None else ', or what one contract is'}",
             )
+        contract = {"contract": "INVERSE" if is_inverse else "LINEAR", "contract_size": str(size)}
+        stated = contract if unit is CountedUnit.CONTRACTS else {}
+        return Market(exchange=exchange, raw_symbol=raw_symbol, amount_unit=unit, **stated)
 
-    def without(self, table: Table) -> str | None:
+    def absence(self, table: Table) -> str | None:
         """Return why the market has no rows of a table, or none that can be converted to coin; None if it has."""
         if table in (FUNDING, OPEN_INTEREST) and not self.is_contract:
             return f"a spot market has no {table.name.replace('_', ' ')}"
-        if table is OPEN_INTEREST and self.is_inverse and self.unit(table) is not CountedUnit.COIN:
+        if (
+            table is OPEN_INTEREST
+            and self.listing.get("inverse")
+            and self.unit(table) is not CountedUnit.COIN
+        ):
             return "its open interest counts the quote, and ccxt gives no price to convert it to coin"
         return None

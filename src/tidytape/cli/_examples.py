@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "markets": "--lake lake --category PERPETUAL",
         "usage": "--lake lake --json",
         "pull": "bybit BTC/USDT:USDT --data candles,funding --since 30d --lake lake",
+        "download": "binance BTCUSDT --market um --data trades,funding --start 2024-08-01 --end 2024-08-08 --lake lake",
         "rollup": "--lake lake",
         "replay": "trades.csv --lake live --layout csv --exchange COINBASE --raw-symbol BTC-USD --speed 60",
         "serve": "--lake lake --keys keys.json --port 8000",

@@ -1,8 +1,8 @@
 """How the amounts of a file become coins, decided before anything is written.
 
-For each table and market, the first of these sources that says what amounts count decides: the caller, the kind of the
-file if that says it for certain, the registry, the file's own list of contracts, the file's messages, the symbol, and
-the exchange's documentation, see `tidytape.lake._amount_units`. If no source says it, the file is refused.
+For each table and market, the first of these sources that says what amounts count decides: the caller, the registry,
+the file's own list of contracts, the file's messages, the symbol, and the exchange's documentation, see
+`tidytape.lake._amount_units`. If no source says it, the file is refused.
 """
 
 from __future__ import annotations
@@ -202,8 +202,9 @@ class _Sources:
         return contract or contract_in_file
 
     def _unit(self, table: Table, key: MarketKey) -> CountedUnit | None:
-        unit = self.market.stated_unit
+        unit = self.market.stated_unit or self.registered.unit_of_table(table, key)
         if unit is None and self.parsed.is_described:
+            # A contract converts other tables of the market: OKX's candles of a swap are in coin, its trades are not.
             unit = self.parsed.amount_unit(table.name, *key)
         unit = unit or self.registered.unit(table, key)
         if unit is not None:
@@ -244,14 +245,16 @@ class _Sources:
     def is_new_unit(self, amount: _Amounts) -> bool:
         """Return whether a unit must be registered: the caller states it, or the registry has another unit.
 
-        A unit that the kind of the file states must be registered too, unless it is the coin, which is what amounts
-        count that nobody registered, on an exchange that counts nothing else.
+        A unit that the kind of the file tells is registered too, because the lake takes rows without a registered unit
+        for coins. It is not if nothing but coins is known of the market.
         """
         registered_unit = self.registered.unit_of_table(amount.table, amount.key)
-        if self.market.amount_unit is not None or registered_unit not in {None, amount.unit}:
-            return True
-        usual_unit = documented(*amount.key, amount.table.name, otherwise=CountedUnit.COIN)
-        return self.parsed.is_described and {amount.unit, usual_unit} != {CountedUnit.COIN}
+        exchange_unit = documented(*amount.key, amount.table.name, otherwise=amount.unit)
+        return (
+            self.market.amount_unit is not None
+            or registered_unit not in {None, amount.unit}
+            or (self.parsed.is_described and {amount.unit, exchange_unit} != {CountedUnit.COIN})
+        )
 
     def stored(self, table: Table, key: MarketKey) -> tuple[CountedUnit, Contract | None]:
         """Return the unit and the contract by which the lake converted its amounts of a market."""
@@ -299,7 +302,8 @@ def _require_as_stored(
     """
     for table in COUNTED:
         stored_unit, stored_contract = sources.stored(table, key)
-        unit = units.get(table.name) or (CountedUnit.CONTRACTS if contract else stored_unit)
+        unit = units.get(table.name) or sources.registered.unit_of_table(table, key)
+        unit = unit or (CountedUnit.CONTRACTS if contract else stored_unit)
         is_contract = unit is CountedUnit.CONTRACTS
         is_same = unit is stored_unit and (not is_contract or stored_contract == contract)
         is_in_coin = is_contract and table in _WITH_COINS and sources.has_coins(key)
