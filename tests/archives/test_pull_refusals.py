@@ -131,6 +131,12 @@ def test_an_exchange_that_sends_the_newest_rows_first_is_walked_backwards(tmp_pa
     assert result.select("rows", "gap_from").rows() == [(100, None)]
 
 
+@each_row("answer", [["a", "b"], {"code": "0"}, [[1]], 5])
+def test_an_answer_of_another_form_is_refused(tmp_path: Path, answer: Any) -> None:
+    with pytest.raises(DecodeError, match="odd answered fetch_ohlcv in another form"):
+        tidytape.pull(OddExchange(candles=lambda *_: answer), "BTC/USDT", lake=tmp_path, **WINDOW)
+
+
 def test_rows_that_cannot_be_are_holes(tmp_path: Path) -> None:
     def page(since: int | None, params: Mapping[str, Any]) -> list[Any]:
         rows = [candle(time) for time in TIMES if since is None or time >= since]
@@ -141,11 +147,13 @@ def test_rows_that_cannot_be_are_holes(tmp_path: Path) -> None:
                 row[4] = None
             if row[0] == START + 7 * MINUTE:
                 row[5] = float("nan")
+            if row[0] == START + 9 * MINUTE:
+                row[5] = None
         return rows
 
     result = tidytape.pull(OddExchange(candles=page), "BTC/USDT", lake=tmp_path, **WINDOW)
     gaps = result["gap_from"].drop_nulls().dt.epoch("ms").to_list()
-    assert gaps == [START + minute * MINUTE for minute in (3, 5, 7)]
+    assert gaps == [START + minute * MINUTE for minute in (3, 5, 7, 9)]
 
 
 # --- units ---

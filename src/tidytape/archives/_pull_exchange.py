@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
 from typing import Any
 
 from tidytape.errors import (
@@ -105,7 +106,10 @@ class Source:
                 expected=f"a symbol of {self.name} in ccxt, e.g. BTC/USDT, or BTC/USDT:USDT for a perpetual",
                 hint=did_you_mean(str(symbol), markets),
             )
-        return dict(markets[symbol])
+        listing = markets[symbol]
+        # Of a market that a caller made by hand, ccxt may know the class by its flags only.
+        kind = next((kind for kind in ("spot", "swap", "future", "option") if listing.get(kind)), None)
+        return {**listing, "type": listing.get("type") or kind}
 
     def page_length(self, symbol: str) -> int | None:
         """Return the most candles that an answer has; None if ccxt does not say it."""
@@ -114,14 +118,18 @@ class Source:
 
     def now(self) -> int:
         """Return the time by the exchange's clock, by this machine's if the exchange does not tell it. [ns]"""
-        told = self.ask("fetch_time") if self.has("fetchTime") else None
-        return int(told or self.exchange.milliseconds()) * MILLISECOND
+        time = self.ask("fetch_time") if self.has("fetchTime") else None
+        return int(time or self.exchange.milliseconds()) * MILLISECOND
 
-    def ask(self, method: str, *arguments: object) -> Any:
-        """Call a method of ccxt, again and again with longer pauses while it fails in a way that may pass.
+    def ask(self, method: str, *arguments: object, read: Callable[[Any], Any] = lambda answer: answer) -> Any:
+        """Return what is read of the answer to a method of ccxt.
+
+        It is called again, with longer and longer pauses, while it fails in a way that may pass.
 
         Raises
         ------
+        DecodeError
+            If ccxt or ``read`` cannot read the answer.
         RefusedQueryError
             If the exchange refuses the request.
         ServiceError
@@ -129,11 +137,9 @@ class Source:
         """
         for pause in (*_WAITS, None):
             try:
-                return getattr(self.exchange, method)(*arguments)
+                return read(getattr(self.exchange, method)(*arguments))
             except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-                reason = (
-                    f"ccxt cannot read the answer of {self.name} to {method}: {type(error).__name__}: {error}"
-                )
+                reason = f"{self.name} answered {method} in another form than ccxt's: {error!r}"
                 raise DecodeError(self._without_key(reason)) from None
             except self._ccxt.BaseError as error:
                 if pause is None or not isinstance(error, self._ccxt.OperationFailed):

@@ -32,7 +32,7 @@ _BEFORE = 7 * DAY
 """Settlements up to so long before new ones show their interval. [ns]"""
 _UNTIL = {"okx": "after", "okxus": "after", "myokx": "after"}
 """The exchange's own name for the end of a window, where ccxt does not translate ``until``."""
-_NONE_CAME = "none came: the exchange has none of this time, or nobody traded"
+_NONE_CAME = "none came with all its values: the exchange has none of this time, or nobody traded"
 _NO_TRADES_CAME = (
     "none came: the exchange takes no since for trades, keeps no older ones, or nobody traded; tidytape download has "
     "whole days of some exchanges"
@@ -148,11 +148,12 @@ class Series:
         ends = {} if until is None else dict.fromkeys(names, until)
         arguments = [self.market.listing["symbol"], *interval, since, self._page_length, ends]
         try:
-            return self.kind.rows(self.source.ask(self.kind.method, *arguments))
+            rows: list[Row] = self.source.ask(self.kind.method, *arguments, read=self.kind.rows)
         except RefusedQueryError:
             if until is None:
                 raise
             return []  # an end is only tried
+        return rows
 
     # -- what the lake has ---------------------------------------------------------------------------------------------
 
