@@ -16,12 +16,16 @@ from hypothesis import strategies as st
 
 import tidytape
 from odd_exchange import MINUTE, NOW, OPEN, OddExchange, candle, served
+from thorough import often
 from tidytape.lake import Lake
 
 LENGTH = 200
 START = OPEN - LENGTH * MINUTE
 WINDOW = {"since": datetime.fromtimestamp(START / 1000, UTC), "progress": False}
-FEW: dict[str, Any] = {"max_examples": 12, "suppress_health_check": [HealthCheck.too_slow]}
+FEW: dict[str, Any] = {
+    "max_examples": often(12, thoroughly=200),
+    "suppress_health_check": [HealthCheck.too_slow],
+}
 """Each example writes lakes."""
 
 TIMES = st.integers(-20, LENGTH + 1).map(lambda minute: START + minute * MINUTE)
