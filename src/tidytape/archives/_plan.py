@@ -161,7 +161,7 @@ def plan(
         archive=described.name,
         known=0,
         _archive=described,
-        _host=mirror or described.host,
+        _host=(mirror or described.host).rstrip("/"),
         _files=tuple(files),
     )
     if isinstance(lake, str | Path):
