@@ -290,6 +290,7 @@ def test_quiet_hours_end_no_walk_through_trades(
     with tempfile.TemporaryDirectory() as folder:
         with suppress(KeyboardInterrupt):
             tidytape.pull(OddExchange(trades=page), "BTC/USDT", lake=folder, **arguments)
+        left[0] = 0
         result = tidytape.pull(OddExchange(trades=page), "BTC/USDT", lake=folder, **arguments)
         stored = set(Lake(folder).scan("trades").collect()["id"])
     gaps = gaps_of(result)
