@@ -102,7 +102,7 @@ class TradePages:
         newest = self._ask(None, None)
         last = min([self._end, *(row["timestamp"] for row in newest[:1])])
         since, longest = self._position - 1, 1
-        while since + 1 < last:
+        while since < last:
             page = self._ask(since, None)
             longest = max(longest, len(page))
             new = self._new(page)
