@@ -217,3 +217,17 @@ def test_files_of_a_described_unit_follow_each_other(tmp_path: Path) -> None:
     market = ("OKEX_SWAP", "BTC-USDT-SWAP")
     assert rows_of(tmp_path / "lake", "candles", market)["volume"].to_list() == [5.0, 5.0]
     assert rows_of(tmp_path / "lake", "trades", market)["amount"].to_list() == [0.05, 0.05]
+
+
+def test_files_that_count_the_quote_follow_each_other(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake")
+    header = (
+        "timestamp,symbol,side,size,price,tickDirection,trdMatchID,grossValue,homeNotional,foreignNotional\n"
+    )
+    for day in (1, 2):
+        file = tmp_path / f"BTCUSD2024-08-0{day}.csv"
+        file.write_text(
+            f"{header}{1_722_470_400 + day * 86_400}.5,BTCUSD,Buy,6,60000,PlusTick,id{day},1,1,1\n"
+        )
+        ingest(file, lake)
+    assert rows_of(tmp_path / "lake", "trades", ("BYBIT", "BTCUSD"))["amount"].to_list() == [0.0001, 0.0001]
