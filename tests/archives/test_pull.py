@@ -162,6 +162,7 @@ def test_pulled_and_downloaded_trades_of_a_market_lie_together(tmp_path: Path) -
     assert (rows["amount"] * rows["price"] - rows["quote_amount"]).abs().max() < 1e-6
 
 
+@pytest.mark.slow
 def test_candles_in_coin_and_trades_in_contracts_of_one_market(tmp_path: Path) -> None:
     with apis.opened("okx") as exchange:
         for data in (["candles"], ["trades"], ["candles", "trades"]):
@@ -170,6 +171,7 @@ def test_candles_in_coin_and_trades_in_contracts_of_one_market(tmp_path: Path) -
     assert units == dict.fromkeys(["BTC-USD-SWAP", "BTC-USDT-SWAP"], "trades=contracts,candles=coin")
 
 
+@pytest.mark.slow
 def test_the_lake_answers_queries(tmp_path: Path) -> None:
     with apis.opened("bybit") as exchange:
         tidytape.pull(exchange, SYMBOLS, data=["candles", "funding"], lake=tmp_path, **ALL)

@@ -84,19 +84,21 @@ def test_a_failure_that_passes_is_waited_for(tmp_path: Path) -> None:
         (KeyError("list"), DecodeError),
     ],
 )
-def test_a_failure_that_stays_is_ours_and_keeps_what_came(
-    tmp_path: Path, error: Exception, kind: type[TidytapeError]
-) -> None:
-    lake = tmp_path / type(error).__name__
-    exchange = failing(*[error] * 10)
+def test_a_failure_that_stays_is_ours(tmp_path: Path, error: Exception, kind: type[TidytapeError]) -> None:
     with pytest.raises(kind, match=r"odd .*fetch_ohlcv") as raised:
-        tidytape.pull(exchange, "BTC/USDT", lake=lake, **WINDOW)
+        tidytape.pull(failing(*[error] * 10, after=0), "BTC/USDT", lake=tmp_path, **WINDOW)
     assert type(raised.value) is kind
     assert raised.value.__cause__ is None
     assert str(error.args[0]) in str(raised.value)
-    assert Lake(lake).scan("candles").collect().height == 40
+
+
+@pytest.mark.parametrize("error", [ccxt.NetworkError("no route"), ccxt.ExchangeError("something")])
+def test_a_failure_in_the_middle_keeps_what_came(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(ServiceError):
+        tidytape.pull(failing(*[error] * 10), "BTC/USDT", lake=tmp_path, **WINDOW)
+    assert Lake(tmp_path).scan("candles").collect().height == 40
     again = failing()
-    assert tidytape.pull(again, "BTC/USDT", lake=lake, **WINDOW)["rows"].to_list() == [100]
+    assert tidytape.pull(again, "BTC/USDT", lake=tmp_path, **WINDOW)["rows"].to_list() == [100]
     assert again.asked[0] == START + 40 * MINUTE
 
 
