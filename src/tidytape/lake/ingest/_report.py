@@ -225,6 +225,8 @@ class MarketReport:
         Its names and class.
     block_size : float or None
         Height of a price row of its profiles. [quote per coin]
+    factor : float or None
+        Coins in one unit that the exchange trades; None if a unit is a coin.
     trades : int
         Number of its trades in the lake.
     guessed : bool
@@ -241,6 +243,7 @@ class MarketReport:
     quote_coin: str | None
     category: str | None
     block_size: float | None
+    factor: float | None
     trades: int
     guessed: bool
     rows: tuple[tuple[str, int], ...] = ()
@@ -252,6 +255,8 @@ class MarketReport:
         text = f"{self.exchange} {self.raw_symbol}: {names}, {self.category or 'class unknown'}"
         if self.block_size is not None:
             text += f", block size {self.block_size:g}"
+        if self.factor not in {None, 1.0}:
+            text += f", a unit is {self.factor:,.15g} {self.coin}"
         if self.guessed:
             text += " (names guessed from the raw symbol)"
         if stored := _rows_of_market(self):

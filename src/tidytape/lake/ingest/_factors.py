@@ -1,0 +1,174 @@
+"""Markets whose unit is several coins: ``1000PEPEUSDT`` trades units of 1,000 PEPE.
+
+The lake has amounts in coins, and prices of one coin, so that markets of one coin add up and compare. So a market has a
+factor, the number of coins in one unit, and this module converts each event of the market:
+
+========================================= ==================
+amounts, sizes, volumes, open interest    times the factor
+prices                                    over the factor
+amounts in the quote, rates               unchanged
+========================================= ==================
+
+Both are the floats nearest to the decimal results: 0.0123456 over 1,000 is 0.0000123456, although the quotient of the
+two floats may be a neighbour of that. Levels of profiles depend on it.
+
+For each market the first of these says the factor: the caller, the registry, the symbol. A market that is registered
+without a factor has the factor 1, so what a symbol says never changes the unit of a market that the lake has already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import partial
+
+import polars as pl
+
+from tidytape.errors import QueryError
+from tidytape.frames._grid import exact
+from tidytape.lake._batch import Batch
+from tidytape.lake._symbols import multiple
+from tidytape.lake._tables import MARKETS, TRADES, Table
+from tidytape.lake.ingest._contracts import COUNTED
+from tidytape.lake.ingest._conversions import HoldsEvents
+from tidytape.lake.ingest._layout import Parsed
+from tidytape.lake.ingest._market import Market, MarketKey
+from tidytape.lake.ingest._report import Note
+
+_MARKET = ["exchange", "raw_symbol"]
+_ONE = Decimal(1)
+_EXACT = Context(prec=60)
+"""More digits than a float and a factor have together."""
+
+READ = (
+    "whose unit is {factor:,} {coin}: its amounts count {coin}, and its prices are those of one; factor=1 (--factor 1) "
+    "if a unit of {raw_symbol} is one coin"
+)
+"""The note about a market whose factor was read from its symbol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """The factors of the markets of a file.
+
+    Attributes
+    ----------
+    by_market : dict of (str, str) to Decimal
+        The factor of each market; 1 if a unit is a coin.
+    registry : polars.DataFrame, one row per market
+        Key and ``factor`` to be registered before the events.
+    """
+
+    by_market: dict[MarketKey, Decimal]
+    registry: pl.DataFrame
+
+
+def factors(parsed: Parsed, market: Market, registered: pl.DataFrame, holds_events: HoldsEvents) -> Factors:
+    """Return the factors of the markets of a file; a factor that is read from a symbol adds a note to the file.
+
+    Parameters
+    ----------
+    parsed : Parsed
+        What was read.
+    market : Market
+        What the caller says; it holds for every market of the file.
+    registered : polars.DataFrame
+        The registry.
+    holds_events : callable
+        See `tidytape.lake.ingest._conversions.HoldsEvents`.
+
+    Raises
+    ------
+    QueryError
+        If the caller states another factor than that of the events in the lake.
+    """
+    registered_factors = {
+        (exchange, symbol): _ONE if factor is None else exact(factor)
+        for exchange, symbol, factor in registered.select(*_MARKET, "factor").iter_rows()
+    }
+    by_market: dict[MarketKey, Decimal] = {}
+    for key in sorted(parsed.market_keys):
+        registered_factor = registered_factors.get(key)
+        factor = _ONE if registered_factor is None else registered_factor
+        if market.factor is not None and exact(market.factor) != factor:
+            if holds_events(key, COUNTED):
+                raise QueryError(
+                    "factor",
+                    got=f"{market.factor:f}",
+                    expected=f"what {' '.join(key)} was stored with: {factor:f}",
+                )
+            factor = exact(market.factor)
+        elif market.factor is None and registered_factor is None:
+            said = _said(key, parsed.markets.get(key), market)
+            if said is not None and not holds_events(key, COUNTED):
+                factor = Decimal(said[0])
+                text = READ.format(factor=said[0], coin=said[1], raw_symbol=key[1])
+                parsed.notes.append(Note("market", text, 1, key[0]))
+        by_market[key] = factor
+    rows = [
+        (*key, float(factor))
+        for key, factor in by_market.items()
+        if factor != registered_factors.get(key, _ONE)
+        or (market.factor is not None and key not in registered_factors)
+    ]
+    registry = pl.DataFrame(rows, schema={**dict.fromkeys(_MARKET, pl.String), "factor": pl.Float64}, orient="row")
+    return Factors(by_market, MARKETS.conform(registry))
+
+
+def _said(key: MarketKey, in_file: Market | None, market: Market) -> tuple[int, str] | None:
+    """Return the factor and the coin that a symbol says; None if the caller names another coin, or the unit itself."""
+    is_ticker = market.quote is not None or (in_file is not None and in_file.quote is not None)
+    # A ticker may begin with any number, so only an exchange's own way of writing counts.
+    said = multiple(*key, name="" if is_ticker else coin_of(in_file))
+    return said if said is not None and coin_of(market) in {None, said[1]} else None
+
+
+def coin_of(market: Market | None) -> str | None:
+    """Return the coin that a market names, on its own or in its normalized symbol."""
+    if market is None:
+        return None
+    return market.coin or (market.normalized_symbol or "").partition("-")[0] or None
+
+
+def per_coin(batch: Batch, by_market: Mapping[MarketKey, Decimal]) -> None:
+    """Convert amounts to coins, and prices to those of one coin; this happens when the rows of the batch are read.
+
+    Parameters
+    ----------
+    batch : Batch
+        Rows of any table; those of tables without amounts and prices of markets stay as they are.
+    by_market : mapping of (str, str) to Decimal
+        Factor by (exchange, raw_symbol).
+    """
+    of_batch = {key: factor for key, factor in by_market.items() if factor != _ONE and key in set(batch.markets)}
+    if of_batch and batch.table.partitions == TRADES.partitions:
+        batch.change(partial(_per_coin, by_market=of_batch, table=batch.table))
+
+
+_OPERATIONS = {"coin": _EXACT.multiply, "quote per coin": _EXACT.divide}
+"""How the values of a column depend on the factor, by the unit of the column."""
+
+
+def _per_coin(rows: pl.DataFrame, *, by_market: Mapping[MarketKey, Decimal], table: Table) -> pl.DataFrame:
+    markets = [(*key, str(factor)) for key, factor in by_market.items()]
+    schema = dict.fromkeys([*_MARKET, "__factor"], pl.String)
+    converted = rows.join(
+        pl.DataFrame(markets, schema=schema, orient="row"), on=_MARKET, how="left", maintain_order="left"
+    )
+    for column in table.columns:
+        if column.unit not in _OPERATIONS or column.name not in rows.columns:
+            continue
+        # Many rows have the same price, so each number is converted once, as the decimal that it is written as.
+        numbers = converted.select(column.name, "__factor").drop_nulls().unique()
+        exactly = [
+            float(_OPERATIONS[column.unit](Decimal(repr(number)), Decimal(factor)))
+            for number, factor in numbers.iter_rows()
+        ]
+        numbers = numbers.with_columns(pl.Series("__number", exactly, pl.Float64))
+        converted = (
+            converted.join(numbers, on=[column.name, "__factor"], how="left", maintain_order="left")
+            .with_columns(pl.coalesce("__number", column.name).alias(column.name))
+            .drop("__number")
+        )
+    return converted.select(rows.columns)
