@@ -33,7 +33,7 @@ from tidytape.lake._tables import MARKETS, TRADES, Table
 from tidytape.lake.ingest._contracts import COUNTED
 from tidytape.lake.ingest._conversions import HoldsEvents
 from tidytape.lake.ingest._layout import Parsed
-from tidytape.lake.ingest._market import Market, MarketKey
+from tidytape.lake.ingest._market import Market, MarketKey, Number
 from tidytape.lake.ingest._report import Note
 
 _MARKET = ["exchange", "raw_symbol"]
@@ -95,8 +95,8 @@ def factors(parsed: Parsed, market: Market, registered: pl.DataFrame, holds_even
             if holds_events(key, COUNTED):
                 raise QueryError(
                     "factor",
-                    got=f"{market.factor:f}",
-                    expected=f"what {' '.join(key)} was stored with: {factor:f}",
+                    got=_text(market.factor),
+                    expected=f"what {' '.join(key)} was stored with: {_text(factor)}",
                 )
             factor = exact(market.factor)
         elif market.factor is None and registered_factor is None:
@@ -112,7 +112,9 @@ def factors(parsed: Parsed, market: Market, registered: pl.DataFrame, holds_even
         if factor != registered_factors.get(key, _ONE)
         or (market.factor is not None and key not in registered_factors)
     ]
-    registry = pl.DataFrame(rows, schema={**dict.fromkeys(_MARKET, pl.String), "factor": pl.Float64}, orient="row")
+    registry = pl.DataFrame(
+        rows, schema={**dict.fromkeys(_MARKET, pl.String), "factor": pl.Float64}, orient="row"
+    )
     return Factors(by_market, MARKETS.conform(registry))
 
 
@@ -122,6 +124,10 @@ def _said(key: MarketKey, in_file: Market | None, market: Market) -> tuple[int, 
     # A ticker may begin with any number, so only an exchange's own way of writing counts.
     said = multiple(*key, name="" if is_ticker else coin_of(in_file))
     return said if said is not None and coin_of(market) in {None, said[1]} else None
+
+
+def _text(factor: Number) -> str:
+    return f"{float(factor):,.15g}"
 
 
 def coin_of(market: Market | None) -> str | None:
@@ -141,7 +147,9 @@ def per_coin(batch: Batch, by_market: Mapping[MarketKey, Decimal]) -> None:
     by_market : mapping of (str, str) to Decimal
         Factor by (exchange, raw_symbol).
     """
-    of_batch = {key: factor for key, factor in by_market.items() if factor != _ONE and key in set(batch.markets)}
+    of_batch = {
+        key: factor for key, factor in by_market.items() if factor != _ONE and key in set(batch.markets)
+    }
     if of_batch and batch.table.partitions == TRADES.partitions:
         batch.change(partial(_per_coin, by_market=of_batch, table=batch.table))
 
