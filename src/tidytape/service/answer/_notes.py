@@ -299,14 +299,13 @@ def _note(code: NoteCode, data_type: DataType, scan: MarketScan, **lists: tuple[
     symbol = None if is_token else market.raw_symbol or None
     coin = market.coin or (market.raw_symbol if is_token else None)
     first, last = _events(data_type, scan) or (None, None)
-    note = Note(code, data_type.name, market.exchange or None, symbol, coin, first, last, **lists)
-    return replace(note, **_other_symbol(scan))
+    note = Note(code, data_type.name, market.exchange or None, symbol, coin, first, last)
+    more: dict[str, Any] = {**lists, **_other_symbol(scan)}
+    return replace(note, **more)
 
 
 def _other_symbol(scan: MarketScan) -> dict[str, Any]:
-    """Return under which symbol the market was before, or is since, if it was renamed after the window began or before
-    it ended.
-    """
+    """Return the symbol that a market had at the start of the window, or has at its end, if it is another one."""
     renamed_at, symbol = pl.col("renamed_at"), scan.market.raw_symbol
     renamings = scan.lake.markets().filter(exchange=scan.market.exchange).drop_nulls("renamed_at")
     before = renamings.filter(renamed_at > scan.start, renamed_to=symbol)
