@@ -9,8 +9,8 @@ prices                                    over the factor
 amounts in the quote, rates               unchanged
 ========================================= ==================
 
-Both are the floats nearest to the decimal results: 0.0123456 over 1,000 is 0.0000123456, although the quotient of the
-two floats may be a neighbour of that. Levels of profiles depend on it.
+Both are the floats nearest to the decimal results: 0.0100007 over 1,000 is 1.00007e-05, although the quotient of the
+two floats is 1.0000699999999999e-05, which a profile would count on the level below.
 
 For each market the first of these says the factor: the caller, the registry, the symbol. A market that is registered
 without a factor has the factor 1, so what a symbol says never changes the unit of a market that the lake has already.
