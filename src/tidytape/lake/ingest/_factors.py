@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import partial
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tidytape.errors import QueryError
 from tidytape.frames._grid import exact
@@ -38,8 +40,6 @@ from tidytape.lake.ingest._report import Note
 
 _MARKET = ["exchange", "raw_symbol"]
 _ONE = Decimal(1)
-_EXACT = Context(prec=60)
-"""More digits than a float and a factor have together."""
 
 READ = (
     "whose unit is {factor:,} {coin}: its amounts count {coin}, and its prices are those of one; factor=1 (--factor 1) "
@@ -154,29 +154,66 @@ def per_coin(batch: Batch, by_market: Mapping[MarketKey, Decimal]) -> None:
         batch.change(partial(_per_coin, by_market=of_batch, table=batch.table))
 
 
-_OPERATIONS = {"coin": _EXACT.multiply, "quote per coin": _EXACT.divide}
-"""How the values of a column depend on the factor, by the unit of the column."""
+_POWERS = {"coin": 1, "quote per coin": -1}
+"""The power of the factor by which the values of a column are multiplied, by the unit of the column."""
 
 
 def _per_coin(rows: pl.DataFrame, *, by_market: Mapping[MarketKey, Decimal], table: Table) -> pl.DataFrame:
     markets = [(*key, str(factor)) for key, factor in by_market.items()]
     schema = dict.fromkeys([*_MARKET, "__factor"], pl.String)
-    converted = rows.join(
+    factors_of_rows = rows.select(_MARKET).join(
         pl.DataFrame(markets, schema=schema, orient="row"), on=_MARKET, how="left", maintain_order="left"
-    )
+    )["__factor"]
     for column in table.columns:
-        if column.unit not in _OPERATIONS or column.name not in rows.columns:
+        if column.unit not in _POWERS or column.name not in rows.columns:
             continue
-        # Many rows have the same price, so each number is converted once, as the decimal that it is written as.
-        numbers = converted.select(column.name, "__factor").drop_nulls().unique()
-        exactly = [
-            float(_OPERATIONS[column.unit](Decimal(repr(number)), Decimal(factor)))
-            for number, factor in numbers.iter_rows()
-        ]
-        numbers = numbers.with_columns(pl.Series("__number", exactly, pl.Float64))
-        converted = (
-            converted.join(numbers, on=[column.name, "__factor"], how="left", maintain_order="left")
-            .with_columns(pl.coalesce("__number", column.name).alias(column.name))
-            .drop("__number")
-        )
-    return converted.select(rows.columns)
+        numbers = rows[column.name].to_numpy(writable=True)
+        for factor in set(by_market.values()):
+            places = (factors_of_rows == str(factor)).fill_null(value=False).to_numpy()
+            numbers[places] = product(numbers[places], factor, power=_POWERS[column.unit])
+        is_null = rows[column.name].is_null()
+        rows = rows.with_columns(pl.when(~is_null).then(pl.Series(column.name, numbers)).alias(column.name))
+    return rows
+
+
+_MOST_PLACES = 22
+"""Largest power of ten that is a float."""
+_WHOLE = 2**53
+"""Up to here every whole number is a float."""
+
+
+def product(numbers: NDArray[np.float64], factor: Decimal, *, power: int) -> NDArray[np.float64]:
+    """Return the floats nearest to decimals times the factor, or for the power -1 over it.
+
+    Parameters
+    ----------
+    numbers : array of float64
+        Each stands for the shortest decimal that is read as this float.
+    factor : Decimal
+        The factor.
+    power : {1, -1}
+        Whether to multiply or to divide.
+
+    Examples
+    --------
+    >>> product(np.array([0.0100007]), Decimal(1000), power=-1), 0.0100007 / 1000
+    (array([1.00007e-05]), 1.0000699999999999e-05)
+    """
+    over, under = factor.as_integer_ratio()[::power]
+    products = numbers.copy()
+    left = np.flatnonzero(np.isfinite(numbers))
+    for places in range(_MOST_PLACES + 1):
+        if not left.size:
+            return products
+        # The quotient of two whole numbers is the float nearest to the exact result, if both are floats.
+        with np.errstate(over="ignore"):
+            whole = np.rint(numbers[left] * 10.0**places)
+            is_decimal = (whole / 10.0**places == numbers[left]) & (np.abs(whole) * over <= _WHOLE)
+        if float(10**places * under) != 10**places * under:
+            break
+        products[left[is_decimal]] = whole[is_decimal] * over / float(10**places * under)
+        left = left[~is_decimal]
+    context = Context(prec=60)  # more digits than a float and a factor have together
+    operation = context.multiply if power == 1 else context.divide
+    products[left] = [float(operation(Decimal(repr(number)), factor)) for number in numbers[left].tolist()]
+    return products
