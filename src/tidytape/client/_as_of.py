@@ -54,7 +54,7 @@ class AsOfQuery:
             raise QueryError("distinct", got=True, expected="nothing beside ``as_of``: today's volume ranks")
         if search.sort_field not in {None, MarketSortField.AVAILABLE_SINCE}:
             expected = "available_since, or nothing, beside ``as_of``: the others are of today"
-            raise QueryError("sort_field", got=search.sort_field, expected=expected)
+            raise QueryError("sort_field", got=str(search.sort_field), expected=expected)
         return cls(search, epoch_seconds(as_of, parameter="as_of"))
 
     def to_params(self) -> list[tuple[str, str]]:
@@ -75,17 +75,23 @@ def markets_as_of(settings: Settings, query: AsOfQuery) -> Flow[pl.DataFrame]:
 
     search = query.search
     rows = yield from markets(settings, search)
-    of_search = MetaQuery(
-        type=search.type, exchange=search.exchange, category=search.category, coin=search.coin
-    )
-    holdings = yield from held(settings, of_search)
+    # All coins and symbols: those of the search may have been renamed to others.
+    holdings = yield from held(settings, MetaQuery(type=search.type, exchange=search.exchange))
     if holdings is None:
         holdings = HOLDINGS.empty()
     lives = holdings.with_columns(pl.col("raw_symbol").fill_null("")).group_by(_KEY)
-    events = lives.agg(pl.col("first_timestamp").min(), pl.col("last_timestamp").max())
-    rows = rows.join(events, on=_KEY, how="left", nulls_equal=True, maintain_order="left")
+    events = lives.agg(
+        pl.col("first_timestamp", "available_since", "renamed_at").min(),
+        pl.col("last_timestamp").max(),
+        pl.col("renamed_to").first(),
+    )
+    ends = events.select(*_KEY, "first_timestamp", "last_timestamp")
+    rows = rows.join(ends, on=_KEY, how="left", nulls_equal=True, maintain_order="left")
+    others = events.join(rows, on=_KEY, how="anti", nulls_equal=True)
     instant = pl.from_epoch(pl.Series("timestamp", [query.as_of]), "s").dt.cast_time_unit("ns")
-    existing = pit.universe(rows, instant.dt.replace_time_zone("UTC").to_frame())
+    existing = pit.universe(
+        pl.concat([rows, others], how="diagonal"), instant.dt.replace_time_zone("UTC").to_frame()
+    )
     identity = [name for name in existing.columns if name != "timestamp"]
     later = pl.col("renamed_at").dt.epoch("s") > query.as_of
     return (

@@ -107,7 +107,7 @@ def universe(
         kinds={"renamed_at": Kind.TIME, "first_timestamp": Kind.TIME},
         parameter="markets",
     )
-    require_one_engine(instants, table, "markets")
+    require_one_engine(table, instants, "times")
     identity = [name for name in IDENTITY if name in table.names and name not in {"interval", "side"}]
     facts = _facts(table, identity)
     _warn_of_unknown(table, facts)
@@ -232,12 +232,11 @@ def under_newest_name(frame: IntoFrameT, markets: IntoFrame, /) -> IntoFrameT:
         if row["renamed_to"] is not None and row["renamed_at"] is not None:
             renamings[row["exchange"], row["raw_symbol"]] = row["renamed_to"], row["renamed_at"]
     new_values = {name: nw.col(name) for name in names}
-    is_kept = nw.lit(value=True)
+    rows = table.rows
     for (exchange, old), (new, renamed_at) in renamings.items():
         is_before = (nw.col("exchange") == exchange) & (nw.col("timestamp") < renamed_at)
-        is_kept = (
-            nw.when(is_before & (nw.col("raw_symbol") == new)).then(nw.lit(value=False)).otherwise(is_kept)
-        )
+        is_early = is_before & (nw.col("raw_symbol") == new)
+        rows = rows.filter(nw.when(is_early).then(nw.lit(value=False)).otherwise(nw.lit(value=True)))
         newest = new
         known = {old}
         while newest not in known and (exchange, newest) in renamings:
@@ -248,5 +247,5 @@ def under_newest_name(frame: IntoFrameT, markets: IntoFrame, /) -> IntoFrameT:
             if name in of_newest:
                 is_old = is_before & (nw.col("raw_symbol") == old)
                 new_values[name] = nw.when(is_old).then(nw.lit(of_newest[name], nw.String)).otherwise(value)
-    rows = table.rows.filter(is_kept).with_columns(value.alias(name) for name, value in new_values.items())
+    rows = rows.with_columns(value.alias(name) for name, value in new_values.items())
     return table.with_text_columns(dict.fromkeys(names)).closed(rows.select(*table.names))
