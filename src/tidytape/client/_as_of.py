@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from tidytape.catalogue import MarketSortField
-from tidytape.client._request import held, markets
+from tidytape.client._request import listed_holdings, markets
 from tidytape.client._settings import Settings
 from tidytape.client._steps import Flow
 from tidytape.errors import QueryError
@@ -76,7 +76,7 @@ def markets_as_of(settings: Settings, query: AsOfQuery) -> Flow[pl.DataFrame]:
     search = query.search
     rows = yield from markets(settings, search)
     # All coins and symbols: those of the search may have been renamed to others.
-    holdings = yield from held(settings, MetaQuery(type=search.type, exchange=search.exchange))
+    holdings = yield from listed_holdings(settings, MetaQuery(type=search.type, exchange=search.exchange))
     if holdings is None:
         holdings = HOLDINGS.empty()
     lives = holdings.with_columns(pl.col("raw_symbol").fill_null("")).group_by(_KEY)

@@ -526,7 +526,7 @@ def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
     polars.DataFrame
         Schema HOLDINGS.
     """
-    rows = yield from held(settings, query)
+    rows = yield from listed_holdings(settings, query)
     if rows is not None:
         return rows
     types = list(query.type) or (yield from names(settings, "types", query))
@@ -537,7 +537,7 @@ def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
     return HOLDINGS.conform(pl.concat(parts)) if parts else HOLDINGS.empty()
 
 
-def held(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame | None]:
+def listed_holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame | None]:
     """Fetch which data a service has, per market and data type; None if it has no such list."""
     try:
         answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=JSON_MIME, cost=0)

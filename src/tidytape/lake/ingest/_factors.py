@@ -100,10 +100,10 @@ def factors(parsed: Parsed, market: Market, registered: pl.DataFrame, holds_even
                 )
             factor = exact(market.factor)
         elif market.factor is None and registered_factor is None:
-            said = _said(key, parsed.markets.get(key), market)
-            if said is not None and not holds_events(key, COUNTED):
-                factor = Decimal(said[0])
-                text = READ.format(factor=said[0], coin=said[1], raw_symbol=key[1])
+            unit = _unit_of(key, parsed.markets.get(key), market)
+            if unit is not None and not holds_events(key, COUNTED):
+                factor = Decimal(unit[0])
+                text = READ.format(factor=unit[0], coin=unit[1], raw_symbol=key[1])
                 parsed.notes.append(Note("market", text, 1, key[0]))
         by_market[key] = factor
     rows = [
@@ -118,12 +118,12 @@ def factors(parsed: Parsed, market: Market, registered: pl.DataFrame, holds_even
     return Factors(by_market, MARKETS.conform(registry))
 
 
-def _said(key: MarketKey, in_file: Market | None, market: Market) -> tuple[int, str] | None:
+def _unit_of(key: MarketKey, in_file: Market | None, market: Market) -> tuple[int, str] | None:
     """Return the factor and the coin that a symbol says; None if the caller names another coin, or the unit itself."""
     is_ticker = market.quote is not None or (in_file is not None and in_file.quote is not None)
     # A ticker may begin with any number, so only an exchange's own way of writing counts.
-    said = multiple(*key, name="" if is_ticker else coin_of(in_file))
-    return said if said is not None and coin_of(market) in {None, said[1]} else None
+    unit = multiple(*key, name="" if is_ticker else coin_of(in_file))
+    return unit if unit is not None and coin_of(market) in {None, unit[1]} else None
 
 
 def _text(factor: Number) -> str:
@@ -201,19 +201,21 @@ def product(numbers: NDArray[np.float64], factor: Decimal, *, power: int) -> NDA
     """
     over, under = factor.as_integer_ratio()[::power]
     products = numbers.copy()
-    left = np.flatnonzero(np.isfinite(numbers))
+    remaining = np.flatnonzero(np.isfinite(numbers))
     for places in range(_MOST_PLACES + 1):
-        if not left.size:
+        if not remaining.size:
             return products
         # The quotient of two whole numbers is the float nearest to the exact result, if both are floats.
         with np.errstate(over="ignore"):
-            whole = np.rint(numbers[left] * 10.0**places)
-            is_decimal = (whole / 10.0**places == numbers[left]) & (np.abs(whole) * over <= _WHOLE)
+            integers = np.rint(numbers[remaining] * 10.0**places)
+            is_decimal = (integers / 10.0**places == numbers[remaining]) & (np.abs(integers) * over <= _WHOLE)
         if float(10**places * under) != 10**places * under:
             break
-        products[left[is_decimal]] = whole[is_decimal] * over / float(10**places * under)
-        left = left[~is_decimal]
+        products[remaining[is_decimal]] = integers[is_decimal] * over / float(10**places * under)
+        remaining = remaining[~is_decimal]
     context = Context(prec=60)  # more digits than a float and a factor have together
     operation = context.multiply if power == 1 else context.divide
-    products[left] = [float(operation(Decimal(repr(number)), factor)) for number in numbers[left].tolist()]
+    products[remaining] = [
+        float(operation(Decimal(repr(number)), factor)) for number in numbers[remaining].tolist()
+    ]
     return products

@@ -263,10 +263,10 @@ def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | 
 
 def _of_one_coin(names: dict[str, str | None], key: MarketKey, factor: Decimal) -> dict[str, str | None]:
     """Return the names of the coin, if the names are those of a unit of several coins, such as ``1000PEPE``."""
-    said = multiple(*key, name=names.get("coin"))
-    if not names or said is None or said[0] != factor:
+    unit = multiple(*key, name=names.get("coin"))
+    if not names or unit is None or unit[0] != factor:
         return names
-    return names | {"coin": said[1], "normalized_symbol": f"{said[1]}-{names['quote_coin']}"}
+    return names | {"coin": unit[1], "normalized_symbol": f"{unit[1]}-{names['quote_coin']}"}
 
 
 def _block_size(market: Market, price: float | None) -> float | None:
