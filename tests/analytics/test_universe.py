@@ -221,9 +221,13 @@ def test_it_joins_candles_of_any_unit_of_time() -> None:
     """The times are those of the second frame, so that a join of the two finds them."""
     market = {"exchange": "X", "raw_symbol": "A", "available_since": at(0), "last_timestamp": at(3)}
     candles = pl.DataFrame({"timestamp": at(0, 1).cast(pl.Datetime("us", "UTC")), "close": [1.0, 2.0]})
+    candles = candles.with_columns(raw_symbol=pl.lit("A", pl.Categorical()))
     got = pit.universe(pl.DataFrame(market), candles)
-    assert got.schema["timestamp"] == candles.schema["timestamp"]
-    assert candles.join(got, on="timestamp")["close"].to_list() == [1.0, 2.0]
+    key = ["timestamp", "raw_symbol"]
+    assert got.select(key).schema == candles.select(key).schema
+    assert candles.join(got, on=key)["close"].to_list() == [1.0, 2.0]
+    pandas = pit.universe(pl.DataFrame(market).to_pandas(), candles.to_pandas())
+    assert list(candles.to_pandas().merge(pandas, on=key)["close"]) == [1.0, 2.0]
 
 
 def test_arguments_that_cannot_be() -> None:

@@ -57,8 +57,8 @@ def universe(
     Returns
     -------
     frame, one row per time and market, sorted by (on, identity), of the kind of ``times``
-        ``on``, and the identity columns of ``markets``. A market has no row if neither of its first times is known. If
-        its ``last_timestamp`` is null, it counts as one that still exists.
+        ``on``, and the identity columns of ``markets``, of the same types as in ``times``. A market has no row if
+        neither of its first times is known. If its ``last_timestamp`` is null, it counts as one that still exists.
 
     Raises
     ------
@@ -120,8 +120,12 @@ def universe(
             nw.col(_ENDS).is_null() | (when < nw.col(_ENDS)),
         )
     )  # fmt: skip
-    result = instants.with_text_columns({name: name for name in identity}, of=table)
-    return result.closed(existing.select(on, *identity), sort=[on, *identity])
+    # Columns that both frames have get the type that they have in ``times``, so that the result can be joined with it.
+    columns_of_times = [name for name in identity if name in instants.names]
+    instants = instants.with_text_columns(dict.fromkeys(columns_of_times))
+    other_columns = {name: name for name in identity if name not in columns_of_times}
+    instants = instants.with_text_columns(other_columns, of=table)
+    return instants.closed(existing.select(on, *identity), sort=[on, *identity])
 
 
 _OPTIONAL = ("renamed_to", "renamed_at", "first_timestamp")

@@ -225,8 +225,6 @@ class MarketReport:
         Its names and class.
     block_size : float or None
         Height of a price row of its profiles. [quote per coin]
-    factor : float or None
-        Coins in one unit that the exchange trades; None if a unit is a coin.
     trades : int
         Number of its trades in the lake.
     guessed : bool
@@ -234,6 +232,8 @@ class MarketReport:
     rows : tuple of (str, int)
         Number of its rows in the lake, by the name of each table in which it has rows and, if a file was written, to
         which the files were written.
+    factor : float or None
+        Coins in one unit that the exchange trades; None if a unit is a coin.
     """
 
     exchange: str
@@ -243,10 +243,10 @@ class MarketReport:
     quote_coin: str | None
     category: str | None
     block_size: float | None
-    factor: float | None
     trades: int
     guessed: bool
     rows: tuple[tuple[str, int], ...] = ()
+    factor: float | None = None
 
     def __str__(self) -> str:
         names = f"{self.normalized_symbol}, coin {self.coin}"
