@@ -41,7 +41,8 @@ class Request:
     def answer(self, status: int, body: bytes = b"", *, sent: int | None = None, **headers: str) -> None:
         """Send an answer; of its body only the first bytes, and then break off, if ``sent`` is less than its length."""
         self.handler.send_response(status)
-        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+        headers.setdefault("Content_Length", str(len(body)))
+        for name, value in headers.items():
             self.handler.send_header(name.replace("_", "-"), value)
         self.handler.end_headers()
         if self.handler.command == "HEAD":
@@ -226,7 +227,8 @@ def binance_candles(day: date, minutes: int = 1, *, header: bool = True) -> str:
             f"{time_},{opening},{high},{low},{closing},{volume},{time_ + length - 1},{volume * opening},{10 + n % 5},"
             f"{volume / 2},{volume * opening / 2},0"
         )
-    names = "open_time,open,high,low,close,volume,close_time,quote_volume,count,taker_buy_volume,taker_buy_quote_volume,ignore"
+    of_takers = "taker_buy_volume,taker_buy_quote_volume"
+    names = f"open_time,open,high,low,close,volume,close_time,quote_volume,count,{of_takers},ignore"
     return "\n".join([*([names] if header else []), *rows, ""])
 
 

@@ -146,8 +146,8 @@ class DownloadPlan:
         Returns
         -------
         polars.DataFrame, one row per file, in the order of ``files``
-            The columns of ``files``; ``bytes`` that were received; ``rows`` that the file has; ``reason``, null if there
-            is nothing to say; and ``state``:
+            The columns of ``files``; ``bytes`` that were received; ``rows`` that the file has; ``reason``, null if
+            there is nothing to say; and ``state``:
 
             - ``ok``: its checksum agrees, and its rows are in the lake
             - ``no_checksum``: its rows are in the lake, and there was no checksum to compare

@@ -25,8 +25,12 @@ R = TypeVar("R")
 
 _ATTEMPTS = 6
 """Most requests in a row that bring nothing."""
+_FEW_ATTEMPTS = 2
+"""Most of them where no connection was ever made."""
 _PACE = 0.04
 """Least time between the beginnings of two requests. [s]"""
+_FIRST_PAUSE = 0.5
+"""Pause after the first request that brings nothing; it doubles with each further one. [s]"""
 _LONGEST_PAUSE = 120.0
 """Longest pause between two requests. [s]"""
 _MOST_WITHOUT_LENGTH = 2**32
@@ -195,26 +199,33 @@ class Fetcher:
             self._keep_pace()
             self._require_running()
             try:
-                answer = ask()
-                self._has_connected = True
-                return answer
+                return ask()
             except httpx.TransportError as error:
                 raise _broken(error) from error
             except httpx.HTTPError as error:
                 raise FileFailedError(_named(error)) from error
 
+        retrying = Retrying(
+            retry=retry_if_exception_type(_TryAgainError),
+            stop=self._is_enough,
+            wait=_pause,
+            sleep=self._sleep,
+            reraise=True,
+        )
         try:
-            return Retrying(
-                retry=retry_if_exception_type(_TryAgainError),
-                stop=lambda state: state.attempt_number >= (_ATTEMPTS if self._has_connected else 2),
-                wait=_pause,
-                sleep=self._sleep,
-                reraise=True,
-            )(attempt)
+            answer = retrying(attempt)
         except _TryAgainError as error:
             if not error.is_connected:
                 raise TransportError(f"no connection to {address}: {error}", url=address) from error
-            raise FileFailedError(f"{error}, {_ATTEMPTS} times") from error
+            raise FileFailedError(f"{error}, {retrying.statistics['attempt_number']} times") from error
+        self._has_connected = True
+        return answer
+
+    def _is_enough(self, state: RetryCallState) -> bool:
+        """Return whether to give up: soon where no connection was ever made, because there may be no network."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        self._has_connected |= isinstance(error, _TryAgainError) and error.is_connected
+        return state.attempt_number >= (_ATTEMPTS if self._has_connected else _FEW_ATTEMPTS)
 
     def _keep_pace(self) -> None:
         """Wait so that requests, of all threads together, begin some time apart."""
@@ -322,10 +333,10 @@ def _asked_pause(response: httpx.Response) -> float | None:
 
 
 def _pause(state: RetryCallState) -> float:
-    """Return the pause before the next attempt: the server's, else 0.5, 1, 2 … seconds. [s]"""
+    """Return the pause before the next attempt: the server's, else one that doubles. [s]"""
     error = state.outcome.exception() if state.outcome is not None else None
     asked = error.pause if isinstance(error, _TryAgainError) else None
-    return min(_LONGEST_PAUSE, 2.0 ** (state.attempt_number - 2) if asked is None else asked)
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (state.attempt_number - 1) if asked is None else asked)
 
 
 def _broken(error: httpx.TransportError) -> _TryAgainError:

@@ -131,9 +131,8 @@ def plan(
     'https://data.binance.vision/data/futures/um/daily/trades/BTCUSDT/BTCUSDT-trades-2024-08-01.zip'
     """
     described = _named(ARCHIVES, archive, "archive")
-    market = values.text(market, "market").lower()
     segment = _named(described.segments, market, "market")
-    kinds = _kinds(described, market, _texts(data, "data"), interval)
+    kinds = _kinds(described, market.strip().lower(), _texts(data, "data"), interval)
     window = _window(start, end)
     files: list[PlannedFile] = []
     for raw_symbol in map(str.upper, _texts(symbols, "symbols")):
@@ -172,7 +171,7 @@ def plan(
 
 def _named(known: Mapping[str, R], name: object, parameter: str) -> R:
     """Return what a caller calls by a name."""
-    text = values.text(name, parameter).lower()
+    text = name.strip().lower() if isinstance(name, str) else ""
     if text not in known:
         close = nearest(text, known)
         hint = f"did you mean {close!r}?" if close else None
@@ -205,5 +204,6 @@ def _window(start: TimeLike, end: TimeLike | None) -> tuple[datetime, datetime]:
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     last = midnight if end is None else datetime.fromtimestamp(values.epoch_seconds(end, "end"), UTC)
     if last <= first:
-        raise QueryError("end", got=last.isoformat(), expected=f"a time after the start, {first.isoformat()}")
+        expected = f"a time after the start, {values.written_time(int(first.timestamp()))}"
+        raise QueryError("end", got=values.written_time(int(last.timestamp())), expected=expected)
     return first, last
