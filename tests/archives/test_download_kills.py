@@ -73,7 +73,8 @@ def test_killed_at_random_moments_a_download_ends_with_the_lake_of_one_run(tmp_p
                 killed += 1
             text, _ = process.communicate(timeout=60)
             assert process.returncode in {0, 130, -sign}, text
-            assert "Traceback" not in text or process.returncode == -sign, text
+            # Python prints an interrupt that comes while it collects garbage, and goes on.
+            assert "Traceback" not in text or "Exception ignored" in text or process.returncode == -sign, text
             if process.returncode == 0:
                 got = rows(tmp_path / str(lakes))
                 for name in want:

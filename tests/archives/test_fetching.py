@@ -6,6 +6,7 @@ import hashlib
 import random
 import threading
 import time
+from contextlib import suppress
 from email.utils import formatdate
 
 import pytest
@@ -251,6 +252,21 @@ def test_checksums(mirror, text, found):
     with Fetcher(1, threading.Event()) as fetcher:
         assert fetcher.checksum(f"{mirror.address}/a.CHECKSUM") == found
         assert fetcher.checksum(f"{mirror.address}/b.CHECKSUM") is None
+
+
+def test_of_a_checksum_without_end_only_the_beginning_is_read(mirror):
+    def endless(request: Request) -> bool:
+        request.handler.send_response(200)
+        request.handler.end_headers()
+        with suppress(OSError):
+            while True:
+                request.handler.wfile.write(b"ab" * 32 + b"\n" * 2**16)
+        request.handler.close_connection = True
+        return True
+
+    mirror.faults["a.CHECKSUM"] = endless
+    with Fetcher(1, threading.Event()) as fetcher:
+        assert fetcher.checksum(f"{mirror.address}/a.CHECKSUM") == "ab" * 32
 
 
 def test_lengths(mirror):

@@ -128,9 +128,10 @@ class Fetcher:
         """Return the SHA-256 that an address holds, in lower case; None if it holds none."""
 
         def ask() -> str | None:
-            response = self._client.get(address)
-            _require_answer(response)
-            found = _SHA256.search(response.text[:1000]) if response.is_success else None
+            with self._client.stream("GET", address) as response:
+                _require_answer(response)
+                beginning = next(response.iter_bytes(1000), b"")
+                found = _SHA256.search(beginning.decode("ascii", "replace")) if response.is_success else None
             return None if found is None else found[0].lower()
 
         return self._retried(address, ask)

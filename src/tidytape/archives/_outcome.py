@@ -12,8 +12,9 @@ import filelock
 
 from tidytape.archives._fetching import Fetcher, FileFailedError
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import MARKETS, Lake
-from tidytape.lake.ingest import Market, ingest
+from tidytape.lake import Lake
+from tidytape.lake.ingest import Market
+from tidytape.lake.ingest._run import ingest_one
 
 
 class State(StrEnum):
@@ -100,7 +101,7 @@ def ingested(file: Received, lake: Lake, market: Market, *, source: str) -> Outc
     if file.path is None or file.state not in IN_LAKE:
         return Outcome(file.state, file.bytes, 0, file.reason)
     try:
-        report = ingest(file.path, lake, market=market, progress=False)
+        read = ingest_one(file.path, lake, market, name=source)
     except IngestError as error:
         return file.left_out(
             str(error).removeprefix(f"{file.path}: ").replace(str(file.path), file.path.name)
@@ -109,7 +110,6 @@ def ingested(file: Received, lake: Lake, market: Market, *, source: str) -> Outc
         if error.parameter != "layout":
             raise
         return file.left_out("it is empty, or of a kind that tidytape does not know")
-    (read,) = report.files
     rows = sum(count.read for count in read.counts)
     remarks = [
         *([file.reason] if file.reason else []),
@@ -118,8 +118,6 @@ def ingested(file: Received, lake: Lake, market: Market, *, source: str) -> Outc
         *(str(note) for note in read.notes if not note.said.startswith("read as ")),
     ]
     state = State.DEFECT if read.ignored and not rows else file.state
-    if state in IN_LAKE:
-        lake.writer().register(MARKETS.empty(), sources=[source])
     return Outcome(state, file.bytes, rows, "; ".join(remarks) or None)
 
 

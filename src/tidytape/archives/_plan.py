@@ -16,7 +16,7 @@ from tidytape.archives._archive import Archive, Kind
 from tidytape.archives._archives import ARCHIVES
 from tidytape.archives._download import DownloadPlan, PlannedFile
 from tidytape.errors import QueryError, nearest
-from tidytape.lake import Lake
+from tidytape.lake import MARKETS, Lake, _delta
 from tidytape.lake._symbols import told_class
 from tidytape.lake.ingest import Market
 from tidytape.query import _values as values
@@ -161,11 +161,12 @@ def plan(
         archive=described.name,
         known=0,
         _archive=described,
-        _host=mirror or described.host,
+        _host=(mirror or described.host).rstrip("/"),
         _files=tuple(files),
     )
     if isinstance(lake, str | Path):
-        lake = Lake(lake) if "://" in str(lake) or Path(lake).exists() else None
+        is_there = _delta.exists(f"{_delta.root_of(lake)}/{MARKETS.name}", None)
+        lake = Lake(lake) if is_there else None
     return planned if lake is None else planned.without(lake)
 
 
