@@ -116,7 +116,10 @@ def demo(
         if real is None:
             results = journey(out, days=days, seed=seed, step=step)
         else:
-            results = real_journey(out, real, days=days, has_trades=trades, mirror=mirror, step=step)
+            progress = False if quiet else None
+            results = real_journey(
+                out, real, days=days, has_trades=trades, mirror=mirror, progress=progress, step=step
+            )
     if as_json:
         put_json(
             {

@@ -15,6 +15,8 @@ from tidytape.errors import QueryError, TransportError, counted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tidytape.archives import DownloadPlan
+
 _SMALL_KINDS = ("candles", "open_interest", "funding")
 _PUBLISHED = timedelta(days=15)
 """The time after its end in which the archive publishes a month of funding rates."""
@@ -41,6 +43,7 @@ def real_journey(
     days: int = 3,
     has_trades: bool = False,
     mirror: str | None = None,
+    progress: bool | None = None,
     step: Callable[[str], object] = lambda name: None,
 ) -> Journey:
     """Bring days of a real market from a public archive into a lake, and write a report about it.
@@ -58,6 +61,8 @@ def real_journey(
         Whether to fetch trades too, whose files are large.
     mirror : str, optional
         Address of a copy of the archive.
+    progress : bool, optional
+        Whether to show the progress of the download; by default only on a terminal.
     step : callable
         Called with the name of each step before it begins.
 
@@ -84,17 +89,10 @@ def real_journey(
     start, end = newest_window(days, datetime.now(UTC))
     planned = plan("binance", symbol, market="um", data=kinds, start=start, end=end, mirror=mirror)
     step("ask the archive")
-    try:
-        size = planned.bytes or 0
-    except TransportError as error:
-        raise TransportError(f"{error}; {_without_network(folder)}", url=error.url) from error
-    if not size:
-        raise QueryError(
-            "real", got=coin, expected="a coin whose symbol with USDT is in the archive, e.g. BTC or 1000PEPE"
-        )
+    size = _size(planned, coin, folder)
     with claimed(folder):
         step(f"fetch {counted(planned.files.height, 'file')}, {size:,} bytes")
-        files = planned.run(folder / LAKE, progress=False)
+        files = planned.run(folder / LAKE, progress=progress)
         in_lake = files.filter(files["state"].cast(str).is_in(list(IN_LAKE)))
         if not in_lake["data"].is_in(["candles", "trades"]).any():
             raise TransportError(f"no candles of {symbol}: {_summary(files)}; {_without_network(folder)}")
@@ -118,6 +116,26 @@ def real_journey(
     )
     market = f"--exchange BINANCE_FUTURES --raw-symbol {shlex.quote(symbol)} --interval 1h"
     return replace(results, source=source, window=f"{market} {last_day}", more=more)
+
+
+def _size(planned: DownloadPlan, coin: str, folder: Path) -> int:
+    """Return the size of the files. [bytes]
+
+    Raises
+    ------
+    QueryError
+        If the archive has none of the files.
+    TransportError
+        If it cannot be reached.
+    """
+    try:
+        size = planned.bytes or 0
+    except TransportError as error:
+        raise TransportError(f"{error}; {_without_network(folder)}", url=error.url) from error
+    if not size:
+        expected = "a coin whose symbol with USDT is in the archive, e.g. BTC or 1000PEPE"
+        raise QueryError("real", got=coin, expected=expected)
+    return size
 
 
 def _without_network(folder: Path) -> str:
