@@ -19,7 +19,7 @@ LAYERS = (
     ("schema", "query", "budget", "frames"),
     ("wire", "aggregate", "analytics"),
     ("lake",),
-    ("demo",),
+    ("archives", "demo"),
     ("client", "service"),
     ("plot", "report"),
     ("cli",),

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from tidytape import (
         aggregate,
         analytics,
+        archives,
         budget,
         catalogue,
         client,
@@ -73,6 +74,7 @@ else:
         [
             "aggregate",
             "analytics",
+            "archives",
             "budget",
             "catalogue",
             "client",
@@ -149,6 +151,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "analytics",
+    "archives",
     "budget",
     "catalogue",
     "client",

@@ -1,5 +1,9 @@
-"""Public archives and the exchanges' own APIs: what brings files and events into a lake."""
+"""Public archives of market data, and the exchanges' own APIs: what brings files and events into a lake."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from tidytape.archives._download import DownloadPlan
+from tidytape.archives._outcome import IN_LAKE, State
+from tidytape.archives._plan import kinds, plan
+
+__all__ = ["IN_LAKE", "DownloadPlan", "State", "kinds", "plan"]

@@ -52,6 +52,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "report": "--out report.html --lake lake --coin BTC",
         "markets": "--lake lake --category PERPETUAL",
         "usage": "--lake lake --json",
+        "download": "binance BTCUSDT --market um --data trades,funding --start 2024-08-01 --end 2024-08-08 --lake lake",
         "rollup": "--lake lake",
         "replay": "trades.csv --lake live --layout csv --exchange COINBASE --raw-symbol BTC-USD --speed 60",
         "serve": "--lake lake --keys keys.json --port 8000",

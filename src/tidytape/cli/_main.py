@@ -22,6 +22,7 @@ import typer
 from tidytape._version import __version__
 from tidytape.cli import _cache as cached
 from tidytape.cli import _demo as demo
+from tidytape.cli import _download as download
 from tidytape.cli import _fetch as fetch
 from tidytape.cli import _ingest as ingest
 from tidytape.cli import _keys as keys
@@ -62,6 +63,7 @@ app.add_typer(ingest.app, name="ingest")
 app.add_typer(fetch.app, name="fetch")
 app.add_typer(fetch.plans, name="plan")
 app.add_typer(keys.app, name="keys")
+app.command("download")(download.download)
 app.command("replay")(replay.replay)
 app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")

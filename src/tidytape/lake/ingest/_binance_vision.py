@@ -78,6 +78,7 @@ from tidytape.lake.ingest._fields import (
 )
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._market import Market
+from tidytape.lake.ingest._report import Note
 from tidytape.lake.ingest._time import ISO, UNITS, unit_of
 from tidytape.times import HOUR
 
@@ -440,6 +441,8 @@ def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
         pl.when(~is_coin_margined_row).then("value").alias("quote_amount"),
     )
     parsed.ignore("metrics without open interest", interest["amount"].null_count())
+    if zeros := interest.filter(pl.col("amount") == 0).height:
+        parsed.notes.append(Note("open interest", "of 0, which may stand for one that was not known", zeros))
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest.filter(pl.col("amount").is_not_null())))
 
 

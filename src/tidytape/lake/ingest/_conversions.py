@@ -14,7 +14,7 @@ import polars as pl
 
 from tidytape.errors import QueryError, counted
 from tidytape.frames._grid import exact
-from tidytape.lake._amount_units import CountedUnit
+from tidytape.lake._amount_units import CountedUnit, documented
 from tidytape.lake._tables import MARKETS, OPEN_INTEREST, RECORDED_CANDLES, TABLES, Table
 from tidytape.lake.ingest._contracts import COUNTED, QUOTE, Contract, ContractKind
 from tidytape.lake.ingest._layout import Parsed
@@ -202,7 +202,11 @@ class _Sources:
         return contract or contract_in_file
 
     def _unit(self, table: Table, key: MarketKey) -> CountedUnit | None:
-        unit = self.market.stated_unit or self.registered.unit(table, key)
+        unit = self.market.stated_unit or self.registered.unit_of_table(table, key)
+        if unit is None and self.parsed.is_described:
+            # A contract converts other tables of the market: OKX's candles of a swap are in coin, its trades are not.
+            unit = self.parsed.amount_unit(table.name, *key)
+        unit = unit or self.registered.unit(table, key)
         if unit is not None:
             return unit
         if table is RECORDED_CANDLES and key in self.parsed.inverse:
@@ -239,9 +243,14 @@ class _Sources:
         return units
 
     def is_new_unit(self, amount: _Amounts) -> bool:
-        """Return whether a unit must be registered: the caller states it, or the registry has another unit."""
+        """Return whether a unit must be registered: the caller states it, or registry or exchange say another unit."""
         registered_unit = self.registered.unit_of_table(amount.table, amount.key)
-        return self.market.amount_unit is not None or registered_unit not in {None, amount.unit}
+        exchange_unit = documented(*amount.key, amount.table.name, otherwise=amount.unit)
+        return (
+            self.market.amount_unit is not None
+            or registered_unit not in {None, amount.unit}
+            or (self.parsed.is_described and exchange_unit is not amount.unit)
+        )
 
     def stored(self, table: Table, key: MarketKey) -> tuple[CountedUnit, Contract | None]:
         """Return the unit and the contract by which the lake converted its amounts of a market."""
@@ -279,7 +288,8 @@ def _require_as_stored(
     """
     for table in COUNTED:
         stored_unit, stored_contract = sources.stored(table, key)
-        unit = units.get(table.name) or (CountedUnit.CONTRACTS if contract else stored_unit)
+        unit = units.get(table.name) or sources.registered.unit_of_table(table, key)
+        unit = unit or (CountedUnit.CONTRACTS if contract else stored_unit)
         is_contract = unit is CountedUnit.CONTRACTS
         is_same = unit is stored_unit and (not is_contract or stored_contract == contract)
         is_in_coin = is_contract and table in _WITH_COINS and sources.has_coins(key)

@@ -24,7 +24,7 @@ from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS, recognised
 from tidytape.lake.ingest._lines import NO_SUCH_WORD, BadLines, digest
 from tidytape.lake.ingest._market import Market, require_market
-from tidytape.lake.ingest._report import IngestReport, Note
+from tidytape.lake.ingest._report import FileReport, IngestReport, Note
 from tidytape.lake.ingest._write import Writer, fill_funding_intervals
 
 _MOST_WORKERS = 4
@@ -131,6 +131,35 @@ def ingest(
         # An argument is wrong for every file.
         raise failures[0][1]
     raise _failed(failures, report)
+
+
+def ingest_one(path: Path, lake: Lake, market: Market, *, name: str) -> FileReport:
+    """Put one file that is recognised into a lake, as `ingest` does, without a report about markets.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    lake : Lake
+        The lake.
+    market : Market
+        What the file does not say about its market.
+    name : str
+        Another name of the file, which the lake notes, see `LakeReader.has_source`; not if every row was left out.
+
+    Raises
+    ------
+    QueryError, IngestError, LakeError
+        As `ingest` does.
+    """
+    reader = FileReader(lake=lake, skip_bad=False, again=False)
+    (read,) = reader.read([Job(path, market, None)], workers=1, progress=lambda _: None)
+    with read.spool:
+        if read.error is not None:
+            raise read.error
+        is_left_out = read.parsed is not None and read.parsed.ignored and not read.parsed.batches
+        names = [] if is_left_out else [name]
+        return Writer(lake, market).put(read.job, read.parsed, read.source, names=names)
 
 
 def _put_all(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -141,8 +141,19 @@ class Writer:
         self._guesses: set[MarketKey] = set()
         self._known: list[Job] = []
 
-    def put(self, job: Job, parsed: Parsed | None, source: str) -> None:
+    def put(self, job: Job, parsed: Parsed | None, source: str, *, names: Collection[str] = ()) -> FileReport:
         """Put the content of a file into the lake; None stands for a file that the lake has already.
+
+        Parameters
+        ----------
+        job : Job
+            The file.
+        parsed : Parsed or None
+            What it holds.
+        source : str
+            Its permanent name.
+        names : collection of str
+            Further ones, to be noted in the same commit.
 
         Raises
         ------
@@ -155,11 +166,13 @@ class Writer:
         path = str(job.path)
         if parsed is None:
             self._known.append(job)
+            if names:
+                self._lake_writer.register(MARKETS.empty(), sources=names)
             self._files.append(FileReport(path, already_ingested=True))
-            return
+            return self._files[-1]
         if not self._replace:
             _require_same_intervals(job, parsed, self._lake)
-        appended = self._append(parsed, source)
+        appended = self._append(parsed, [source, *names])
         already = [appended_to_table.already_ingested for appended_to_table in appended]
         self._files.append(
             FileReport(
@@ -183,6 +196,7 @@ class Writer:
                 notes=tuple(parsed.notes),
             )
         )
+        return self._files[-1]
 
     def put_piece(
         self, job: Job, parsed: Parsed, *, log: str, mark: int, newest: NewestStates
@@ -250,7 +264,7 @@ class Writer:
         for batch in parsed.batches:
             newest.add(newest.settled(batch)[0])
 
-    def _append(self, parsed: Parsed, source: str) -> list[Appended]:
+    def _append(self, parsed: Parsed, sources: Sequence[str]) -> list[Appended]:
         units, markets = self._converted(parsed)
         # The first write is all or nothing by itself; the later ones are checked before it.
         for batch in parsed.batches if units.height else parsed.batches[1:]:
@@ -259,11 +273,11 @@ class Writer:
             # Before the events, so that the registry always says how the amounts in the lake were converted.
             self._lake_writer.register(units, replace=_UNITS)
         appended = [
-            self._lake_writer.append(batch.table.name, batch, source=source, replace=self._replace)
+            self._lake_writer.append(batch.table.name, batch, source=sources[0], replace=self._replace)
             for batch in parsed.batches
         ]
         # Last: a source that is noted here is complete. After an interruption before this line the file is read again.
-        self._lake_writer.register(markets, replace=self._market.replaced, sources=[source])
+        self._lake_writer.register(markets, replace=self._market.replaced, sources=sources)
         return appended
 
     def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
