@@ -132,9 +132,9 @@ def told_class(raw_symbol: str) -> str | None:
     return Category.FUTURE.value if any(map(_DATED.fullmatch, parts[1:])) else None
 
 
-_MULTIPLE = re.compile(r"(?:(10{3,7})|1M(?=[A-Z]{3}))([A-Z]{2}[A-Z0-9]*)")
+_MULTIPLE = re.compile(r"(?:(10{3,7})|1M(?=[A-Z]{3}))([A-Z]{2}[A-Z0-9]{0,13})")
 _MULTIPLE_BEHIND = re.compile(r"([A-Z]{3,})(10{3,7})")
-_THOUSAND = re.compile(r"k([A-Z]{2}[A-Z0-9]*)")
+_THOUSAND = re.compile(r"k([A-Z]{2}[A-Z0-9]{0,13})")
 """How symbols say that a unit of the market is several coins: before the coin; behind it, on Bybit; Hyperliquid's k."""
 _THOUSANDS, _MILLION = 1_000, 1_000_000
 
