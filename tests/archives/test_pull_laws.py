@@ -239,3 +239,64 @@ def test_a_limit_that_shrinks_loses_nothing(tmp_path: Any, lengths: list[int]) -
 
     result = tidytape.pull(OddExchange(candles=page), "BTC/USDT", lake=tmp_path, **WINDOW)
     assert result.select("rows", "gap_from").rows() == [(LENGTH, None)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 9])
+def test_a_millisecond_with_more_trades_than_a_page_has_is_a_hole(tmp_path: Any, count: int) -> None:
+    times = [*range(4), *[4] * count, *range(5, 9)]
+    there = [
+        {"id": str(number), "timestamp": START + 60_000 * time, "price": 1.0, "amount": 1.0, "side": "sell"}
+        for number, time in enumerate(times)
+    ]
+
+    def page(since: int | None, params: Mapping[str, Any]) -> list[Any]:
+        return there[-3:] if since is None else [row for row in there if row["timestamp"] >= since][:3]
+
+    result = tidytape.pull(OddExchange(trades=page), "BTC/USDT", data="trades", lake=tmp_path, **WINDOW)
+    burst = START + 4 * 60_000
+    assert gaps_of(result) == ([(burst, burst + 1)] if count >= 3 else [])
+    assert result["rows"][0] == 8 + min(count, 3)
+
+
+@pytest.mark.slow
+@settings(**FEW)
+@given(
+    pauses=st.lists(st.sampled_from([0, 0, 1, 1_000, 60_000, 3_600_000, 3_600_001, 9_000_000]), max_size=25),
+    limit=st.integers(5, 12),
+    is_exclusive=st.booleans(),
+    cut=st.integers(1, 40),
+)
+def test_quiet_hours_end_no_walk_through_trades(
+    pauses: list[int], limit: int, *, is_exclusive: bool, cut: int
+) -> None:
+    """An exchange that sends the trades of an hour, as Binance does."""
+    first = NOW - 80 * 3_600_000
+    times = [first + sum(pauses[:count]) for count in range(len(pauses) + 1)]
+    there = [
+        {"id": str(number), "timestamp": time, "price": 1.0, "amount": 1.0, "side": "sell"}
+        for number, time in enumerate(times)
+    ]
+    left = [cut]
+
+    def page(since: int | None, params: Mapping[str, Any]) -> list[Any]:
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        if since is None:
+            return there[-limit:]
+        return [row for row in there if since + is_exclusive <= row["timestamp"] <= since + 3_600_000][:limit]
+
+    arguments: dict[str, Any] = {"data": "trades", "since": "81h", "progress": False}
+    with tempfile.TemporaryDirectory() as folder:
+        with suppress(KeyboardInterrupt):
+            tidytape.pull(OddExchange(trades=page), "BTC/USDT", lake=folder, **arguments)
+        left[0] = 0
+        result = tidytape.pull(OddExchange(trades=page), "BTC/USDT", lake=folder, **arguments)
+        stored = set(Lake(folder).scan("trades").collect()["id"])
+    gaps = gaps_of(result)
+    missing = [row["timestamp"] for row in there if row["id"] not in stored]
+    assert all(any(start <= time < end for start, end in gaps) for time in missing)
+    crowded = {
+        time for time in times if times.count(time) + times.count(time + 1) + times.count(time - 1) >= limit
+    }
+    assert set(missing) <= crowded

@@ -96,40 +96,37 @@ class TradePages:
         self._start, self._end = span
         self._position = self._start - bool(known)
         self._known = known
-        self._is_begun = bool(known)
-        self._longest = 1
+        self._is_begun = self._is_joined = bool(known)
 
     def __iter__(self) -> Iterator[TradePage]:
         newest = self._ask(None, None)
         last = min([self._end, *(row["timestamp"] for row in newest[:1])])
-        cursor = self._position
-        while cursor < last:
-            page = self._ask(cursor - 1, None)
-            self._longest = max(self._longest, len(page))
+        since, longest = self._position - 1, 1
+        while since < last:
+            page = self._ask(since, None)
+            longest = max(longest, len(page))
             new = self._new(page)
             if new:
                 # Trades that are no older than the newest ones do not show that ``since`` was taken.
                 yield self._page(page, new, is_first=not self._is_begun and self._is_late(page, last))
-                cursor = self._position
-            elif page and page[0]["timestamp"] >= last:
+                since = self._position - 1
+                continue
+            if page and page[0]["timestamp"] >= last:
                 break
-            elif self._known and page and {page[0]["timestamp"], page[-1]["timestamp"]} <= self._ends:
-                is_cut = len(page) >= self._longest > 1
-                cursor, self._known = self._position + 1, set()
-                if is_cut:
-                    yield TradePage([], (self._position, cursor))
+            if len(page) >= longest > 1 and page[-1]["timestamp"] >= since:
+                # A page of known trades may have room for no others of their millisecond.
+                if self._is_joined and page[0]["timestamp"] >= self._position - 1:
+                    yield TradePage([], (self._position, self._position + 1))
+                since = max(page[-1]["timestamp"], since + 1)
             else:
-                cursor, self._known = max(cursor, self._position) + _TRADES_WINDOW, set()
+                since += _TRADES_WINDOW
+            self._is_joined = False
         new = self._new(newest)
         is_first = not self._is_begun and last > self._start
         if new:
             yield self._page(newest, new, is_first=is_first)
         elif is_first:
             yield TradePage([], (self._start, last))
-
-    @property
-    def _ends(self) -> set[int]:
-        return {self._position - 1, self._position}
 
     def _new(self, page: list[Row]) -> list[Row]:
         rows = {row["id"]: row for row in page if self._position <= row["timestamp"] < self._end}
@@ -141,12 +138,12 @@ class TradePages:
         return bool(first >= last or first - self._start > page[-1]["timestamp"] - first)
 
     def _page(self, page: list[Row], new: list[Row], *, is_first: bool) -> TradePage:
-        is_apart = bool(self._known) and self._known.isdisjoint(row["id"] for row in page)
+        is_apart = self._is_joined and self._known.isdisjoint(row["id"] for row in page)
         hole = None
         if is_first or is_apart:
             # The milliseconds at its ends may have had more trades than came.
             hole = self._position, new[0]["timestamp"] + 1
-        self._is_begun = True
+        self._is_begun = self._is_joined = True
         self._known = {row["id"] for row in page}
         self._position = new[-1]["timestamp"]
         return TradePage(new, hole)

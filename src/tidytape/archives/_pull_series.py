@@ -26,8 +26,8 @@ from tidytape.times import DAY, MILLISECOND, SECOND, FrameInterval, Span, withou
 
 _AT_ONCE = 20_000
 """Rows that are written in one commit."""
-_PAGE = 50
-"""Rows of a page where ccxt does not say it: few, because an empty page stands for as many intervals."""
+_PAGE = 20
+"""Rows of a page where ccxt does not say it: fewer than any exchange's, because an empty page stands for as many."""
 _BEFORE = 7 * DAY
 """Settlements up to so long before new ones show their interval. [ns]"""
 _UNTIL = {"okx": "after", "okxus": "after", "myokx": "after"}
