@@ -70,6 +70,23 @@ def days(path: Path) -> None:
     written(path, "timestamp,open,high,low,close,volume", rows)
 
 
+def broker_minutes(path: Path) -> None:
+    """Write minutes of a share in the time of New York, as programs of brokers export them."""
+    rows = [
+        f"08/08/2024,{9 + minute // 60:02}:{minute % 60:02},212.1,212.4,211.9,212.3,1500"
+        for minute in range(30, 60)
+    ]
+    written(path, "Date,Time,Open,High,Low,Close,Volume", rows)
+
+
+def yahoo_days(path: Path) -> None:
+    """Write daily candles of a share as ``to_csv`` of a frame of yfinance does."""
+    names = ["Close,High,Low,Open,Volume", ",".join(["AAPL"] * 5), ",,,,"]
+    head = [f"{first},{rest}" for first, rest in zip(("Price", "Ticker", "Date"), names, strict=True)]
+    rows = [f"2024-08-{day:02},213.3,214.2,208.8,213.1,47161100" for day in (5, 6, 7, 8, 9)]
+    written(path, "\n".join(head), rows)
+
+
 def binance_candles(path: Path) -> None:
     """Write candles of a minute as data.binance.vision has them, without a head."""
     starts = [(SECOND + 60 * minute) * 1_000 for minute in range(1_440)]
@@ -133,8 +150,10 @@ def written(path: Path, head: str | None, rows: list[str]) -> None:
 
 
 FILES: dict[str, Callable[[Path], None]] = {
+    "AAPL.csv": yahoo_days,
     "BTCUSDT-1m-2024-08-08.zip": binance_candles,
     "BTCUSD_PERP-trades-2024-08-08.zip": inverse_trades,
+    "AAPL_minutes.csv": broker_minutes,
     "bitmex_derivative_ticker_XBTUSD.csv.gz": tardis_ticker,
     "daily_1.csv": days,
     "daily_2.csv": days,

@@ -193,6 +193,18 @@ def test_a_stated_unit_converts(
         assert rows[column].to_list() == pytest.approx(served_volumes)
 
 
+def test_a_unit_of_several_coins_becomes_coins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing = MARKETS["BTC/USDT"] | {"id": "1000PEPEUSDT", "base": "1000PEPE"}
+    monkeypatch.setitem(MARKETS, "1000PEPE/USDT", listing)
+    tidytape.pull(failing(), "1000PEPE/USDT", lake=tmp_path, **WINDOW)
+    market = Lake(tmp_path).markets().select("coin", "normalized_symbol", "category", "factor").rows()
+    assert market == [("PEPE", "PEPE-USDT", "SPOT", 1000.0)]
+    rows = Lake(tmp_path).scan("candles").sort("timestamp").collect()
+    served = [candle(time) for time in TIMES[:100]]
+    assert rows["open"].to_list() == [float(f"{row[1]}e-3") for row in served]
+    assert rows["volume"].to_list() == [1000 * row[5] for row in served]
+
+
 def test_a_contract_of_unknown_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MARKETS["BTC/USDT:USDT"], "contractSize", None)
     with pytest.raises(QueryError, match="or what one contract is"):

@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from mirror import Mirror, put_binance
+from mirror import Mirror, answers, put_binance
 from tidytape.archives import _fetching
 from tidytape.cli import main
 from tidytape.cli._examples import EXAMPLES
@@ -110,3 +110,13 @@ def test_what_cannot_be_right_is_refused_before_anything_is_asked(download, mirr
     assert (code, message in told) == (2, True), told
     assert not mirror.asked
     assert not any(tmp_path.iterdir())
+
+
+def test_a_size_that_the_archive_refuses_to_tell_is_one_line(download, mirror):
+    mirror.faults = dict.fromkeys(mirror.files, answers(403))
+    code, said, told = download(*shlex.split(EXAMPLES["download"]), "--dry-run")
+    assert (code, said) == (1, "")
+    assert (
+        told
+        == f"error: the size of a file at {mirror.address} is not known: the server refuses it with 403\n"
+    )

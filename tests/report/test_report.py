@@ -379,6 +379,28 @@ def test_findings_of_books_name_the_side(tape: Path) -> None:
 
 
 @pytest.mark.slow
+def test_settled_rates_every_few_hours_have_gaps_only_where_one_is_missing(tape: Path) -> None:
+    answers = Answers(tape)
+    rates = answers.points("FUNDING_RATE_AGG")
+    assert rates is not None
+    hour = pl.col("timestamp").dt.hour()
+    seldom = pl.col("exchange") == rates.frame["exchange"][0]
+    settled = rates.frame.filter(~seldom | ((hour % 4 == 0) & (hour != 12)))
+    answers._points["FUNDING_RATE_AGG"] = replace(rates, frame=settled)
+    section = qualities(answers, "UTC")
+    assert section is not None
+    gaps, findings = section.parts[-2:]
+    assert isinstance(gaps, ReportTable)
+    assert isinstance(findings, ReportTable)
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in gaps.html.split("<tr>")]
+    of_rates = [row[3:] for row in rows if row[:1] == ["FUNDING_RATE_AGG"]]
+    assert of_rates == [["2024-08-08 12:00", "2024-08-08 16:00", "1"]]
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in findings.html.split("<tr>")]
+    counts = [row[-3] for row in rows if row[1:3] == ["missing_bucket", "FUNDING_RATE_AGG"]]
+    assert counts == ["1"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "said"),
     [

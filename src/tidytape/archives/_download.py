@@ -18,9 +18,9 @@ import polars as pl
 from tqdm.auto import tqdm
 
 from tidytape.archives._archive import Archive
-from tidytape.archives._fetching import Fetcher
+from tidytape.archives._fetching import Fetcher, FileFailedError
 from tidytape.archives._outcome import IN_LAKE, Received, State, ingested, locked, received
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, TransportError
 from tidytape.lake import MARKETS, Lake, LakeReader
 from tidytape.lake.ingest import Market
 
@@ -112,10 +112,13 @@ class DownloadPlan:
         Raises
         ------
         TransportError
-            If no connection can be made.
+            If no connection can be made, or the archive refuses to answer.
         """
         with self._fetcher(threading.Event()) as fetcher, ThreadPoolExecutor(_CONNECTIONS) as pool:
-            lengths = list(pool.map(fetcher.length, map(self._address, self._files)))
+            try:
+                lengths = list(pool.map(fetcher.length, map(self._address, self._files)))
+            except FileFailedError as error:
+                raise TransportError(f"the size of a file at {self._host} is not known: {error}") from error
         return None if None in lengths else sum(length or 0 for length in lengths)
 
     def run(

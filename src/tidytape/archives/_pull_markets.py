@@ -68,7 +68,7 @@ class PulledMarket:
     def names(self) -> Market:
         """Its coin, quote and class, which the lake keeps if it does not know them yet."""
         category = _CLASSES[self.listing["type"]].value
-        return Market(coin=self.listing["base"], quote=self.listing["quote"], category=category)
+        return Market(normalized_symbol=f"{self.listing['base']}-{self.listing['quote']}", category=category)
 
     def unit(self, table: Table) -> CountedUnit | None:
         """Return what the amounts of a table count in ccxt's answers; None if this is not known.

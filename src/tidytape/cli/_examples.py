@@ -66,6 +66,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "lake info": "--lake lake --shortest-gap 15m --out coverage.png",
         "lake check": "--lake lake --table trades",
         "lake set": "--lake lake --heatmap-exchange DEMO_PERP",
+        "lake rename": "DEMO_SPOT BTCUSDT XBTUSDT --at 2024-09-01 --lake lake",
         "lake compact": "--lake lake",
         "lake close": "--lake lake --exchange DEMO_SPOT",
         "lake vacuum": "--lake lake --dry-run",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import polars as pl
 
 from tidytape.analytics import quality
-from tidytape.report._answers import MARKET, Answers
+from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import ReportTable, Section
 from tidytape.report._table import Shown, table
@@ -22,15 +24,19 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
     points_by_type = {name: points for name in _CHECKED if (points := answers.points(name))}
     if not points_by_type:
         return None
+    parts_by_type = [
+        (name, *part) for name, points in points_by_type.items() for part in _equally_often(points)
+    ]
     gaps = [
-        quality.gaps(points.frame).with_columns(type=pl.lit(name))
-        for name, points in points_by_type.items()
+        quality.gaps(frame, interval=step).with_columns(type=pl.lit(name))
+        for name, frame, step in parts_by_type
         if name != "BLOCK_BOOK_SNAPSHOT_AGG"
     ]
     columns = ["type", *MARKET]
     all_gaps = pl.concat([gap.select(*columns, "start", "end", "missing") for gap in gaps] or [_NO_GAPS])
     audits = [
-        quality.audit(points.frame).with_columns(type=pl.lit(name)) for name, points in points_by_type.items()
+        quality.audit(frame, interval=step).with_columns(type=pl.lit(name))
+        for name, frame, step in parts_by_type
     ]
     findings = pl.concat(
         [
@@ -70,7 +76,8 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
         reading="A gap in open interest, funding or books means that the recording stopped. A gap in candles may also "
         "mean that nobody traded.",
         rule="A gap is a run of intervals without a row between the first and the last row of its series. Shorter "
-        "gaps are not seen. Findings are those of quality.audit with its usual thresholds.",
+        "gaps are not seen. Funding that comes less often, such as settled rates, is expected as often as most of its "
+        "rows come. Findings are those of quality.audit with its usual thresholds.",
         parts=[
             *parts,
             table(
@@ -103,6 +110,16 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
         ],
         entries=entries,
     )
+
+
+def _equally_often(points: Points) -> list[tuple[pl.DataFrame, timedelta | None]]:
+    """Return the points, and those of funding by how often their market has one, which may be seldom: settled rates."""
+    if points.query.type[0] != "FUNDING_RATE_AGG":
+        return [(points.frame, None)]
+    seconds = pl.col("timestamp").diff().dt.total_seconds().quantile(0.5, "lower").over(MARKET)
+    step = pl.max_horizontal(seconds.cast(pl.Int64), points.query.step).alias("step")
+    parts = points.frame.with_columns(step).partition_by("step", as_dict=True, include_key=False)
+    return [(frame, timedelta(seconds=seconds)) for (seconds,), frame in parts.items()]
 
 
 def _side(findings: pl.DataFrame) -> pl.Expr:
