@@ -93,6 +93,8 @@ OF_AN_ERROR = {
     "SettlementWarning": "Pass the time between two settlements of this market as `settled_every`, or pass its "
     "`anchor`. If markets settle at different times, call the function for each market. `hint` says when the rate "
     "changes.",
+    "SurvivorWarning": "Ask a service that tells the last event of its markets, as tidytape's does, or leave these "
+    "markets out of the study: `last_timestamp` is null in their rows.",
     "EmptyAnswerWarning": "Read `reasons`: they say which data the service has. `client.describe()` lists all data.",
 }
 

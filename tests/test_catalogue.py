@@ -229,7 +229,9 @@ def test_market_entry() -> None:
         "tenor string, coinName string, quoteCoinName string, fullName string, lastPrice double, "
         "volume24h double, "
         "volumeChange24h double, priceChange24h double, oiChange24h double, marketcap double, "
-        "iconUrl string, availableSince timestamp"
+        "iconUrl string, availableSince timestamp, "
+        # Ours: what an exchange does to a symbol.
+        "factor double, renamedTo string, renamedAt timestamp"
     )
 
 

@@ -219,7 +219,11 @@ def test_rows_say_what_one_row_is() -> None:
 @pytest.mark.parametrize(
     ("schema", "key", "odd"),
     [
-        (MARKETS, ("exchange", "raw_symbol", "tenor"), {"available_since": "timestamp"}),
+        (
+            MARKETS,
+            ("exchange", "raw_symbol", "tenor"),
+            {"available_since": "timestamp", "renamed_at": "timestamp"},
+        ),
         (
             PREDICTION_MARKETS,
             ("exchange", "raw_symbol", "slug"),

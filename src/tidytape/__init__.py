@@ -40,6 +40,7 @@ from tidytape.errors import (
     ServiceError,
     SettlementWarning,
     StreamGapError,
+    SurvivorWarning,
     TapeError,
     TidytapeError,
     TierError,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         service,
         wire,
     )
+    from tidytape.archives import pull
     from tidytape.client import AsyncClient, Client, Fetched, Metadata, Plan
     from tidytape.query import MarketsQuery, PointsQuery
 else:
@@ -95,6 +97,7 @@ else:
         "Plan": "tidytape.client",
         "MarketsQuery": "tidytape.query",
         "PointsQuery": "tidytape.query",
+        "pull": "tidytape.archives",
     }
 
     def __getattr__(name):
@@ -140,6 +143,7 @@ __all__ = [
     "ServiceError",
     "SettlementWarning",
     "StreamGapError",
+    "SurvivorWarning",
     "TapeError",
     "TidytapeError",
     "TierError",
@@ -157,6 +161,7 @@ __all__ = [
     "errors",
     "lake",
     "plot",
+    "pull",
     "query",
     "report",
     "schema",

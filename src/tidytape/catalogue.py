@@ -769,6 +769,8 @@ DATA_TYPES: Mapping[str, DataType] = MappingProxyType({data_type.name: data_type
 # --- market entries -------------------------------------------------------------------------------------------------
 
 _SINCE = Field("availableSince", "available_since", "timestamp", "UTC", "When the market became available")
+_RENAMED_TO = Field("renamedTo", "renamed_to", "string", "", "Symbol that the market has since its renaming")
+_RENAMED_AT = Field("renamedAt", "renamed_at", "timestamp", "UTC", "When the market was renamed")
 
 NOTE_FIELDS: tuple[Field, ...] = (
     Field("code", "code", "string", "", "Why the points do not fill the window"),
@@ -795,6 +797,9 @@ NOTE_FIELDS: tuple[Field, ...] = (
     ),
     Field("parameters", "parameters", "string[]", "", "Parameters of the query that changed nothing"),
     Field("exchanges", "exchanges", "string[]", "", "Exchanges that the points are sums over"),
+    Field("renamedFrom", "renamed_from", "string", "", "Symbol that the market had until its renaming"),
+    _RENAMED_TO,
+    _RENAMED_AT,
 )
 """Fields of a note beside the series; only ``code`` is always there."""
 
@@ -818,6 +823,14 @@ MARKET_FIELDS: tuple[Field, ...] = (
     _double("marketcap", "marketcap", "USD", "Market capitalization"),
     Field("iconUrl", "icon_url", "string", "", "Asset icon URL"),
     _SINCE,
+    _double(
+        "factor",
+        "factor",
+        "coins per unit",
+        "Coins in one unit that the exchange trades, where a unit is not a coin; the service has converted them",
+    ),
+    _RENAMED_TO,
+    _RENAMED_AT,
 )
 """The fields of a market entry, beside ``predictionMarkets``."""
 

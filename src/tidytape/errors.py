@@ -28,7 +28,8 @@
 
 Warnings: `UnencryptedKeyWarning`, the client sends a key over plain http; `NoMatchWarning`, two frames of a join have
 no equal keys; `EmptyAnswerWarning`, a market of the query has no points, and this is not because nothing happened;
-`SettlementWarning`, a funding rate changes between two settlements.
+`SettlementWarning`, a funding rate changes between two settlements; `SurvivorWarning`, it is not known until when some
+markets existed.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ __all__ = [
     "ServiceError",
     "SettlementWarning",
     "StreamGapError",
+    "SurvivorWarning",
     "TapeError",
     "TidytapeError",
     "TierError",
@@ -623,6 +625,13 @@ class NoMatchWarning(UserWarning):
     def __init__(self, message: str, *, keys: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.keys = tuple(keys)
+
+
+class SurvivorWarning(UserWarning):
+    """It is not known until when some markets existed, so they count as markets that still exist.
+
+    A study of the past that uses them may have a survivors' bias.
+    """
 
 
 class SettlementWarning(UserWarning):

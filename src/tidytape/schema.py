@@ -616,6 +616,8 @@ HOLDINGS = Schema(
             "When the market became available, as markets() has it",
             nullable=True,
         ),
+        MARKETS["renamed_to"],
+        MARKETS["renamed_at"],
         Column(
             "gap_starts",
             "list[timestamp]",

@@ -164,3 +164,14 @@ def test_a_check_that_is_none(run, lake):
     code, _, told = run("lake", "check", "--lake", lake, "--check", "key")
     assert code == 2
     assert "did you mean 'keys'" in told
+
+
+def test_rename(run, lake):
+    Lake(lake).writer().register(pl.DataFrame({"exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"]}))
+    words = ("lake", "rename", "BINANCE", "BTCUSDT")
+    code, said, _ = run(*words, "XBTUSDT", "--at", "2024-09-13T10:00:00Z", "--lake", lake, "--json")
+    noted = {"renamed_to": "XBTUSDT", "renamed_at": "2024-09-13T10:00:00Z"}
+    assert (code, json.loads(said)) == (0, [{"exchange": "BINANCE", "raw_symbol": "BTCUSDT", **noted}])
+    code, _, said = run(*words, "BTCUSDT", "--at", "2024-09-13", "--lake", lake)
+    assert (code, said.count("\n")) == (2, 1)
+    assert "new: got 'BTCUSDT', expected a symbol that does not lead back to BTCUSDT" in said

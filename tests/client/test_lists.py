@@ -68,7 +68,8 @@ def test_every_filter_reaches_its_endpoint(client: Any, script: Any, name: str) 
 def test_a_search_is_that_of_markets(client: Any, script: Any, method: str) -> None:
     search = {"exchange": "P", "coin": "BTC", "category": "spot", "type": "TRADE", "symbol_filter": "rain",
               "sort_field": "volume_24h", "sort_direction": "desc", "distinct": True, "page_size": 7}  # fmt: skip
-    assert [*inspect.signature(getattr(ListMethods, method)).parameters][1:] == list(search)
+    own = ["as_of"] if method == "markets" else []  # the client's, see test_as_of
+    assert [*inspect.signature(getattr(ListMethods, method)).parameters][1:] == [*search, *own]
     transport = script(answering({"symbols": [], "nextOffset": 0}))
     with client(transport) as asking:
         assert getattr(asking, method)(**search).is_empty()

@@ -20,8 +20,8 @@ from tidytape.client._tape import entries, verify
 RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "hashes.json").is_file())
 ids = [path.name for path in RELEASES]
 
-DESCRIBING = {"amount_unit", "block_size", "is_final", "coverage"}
-"""Columns that younger releases add to a data type; `markets` has a block size of its own."""
+DESCRIBING = {"amount_unit", "block_size", "is_final", "coverage", "factor", "renamed_to", "renamed_at"}
+"""Columns that younger releases add to a data type, and to `markets`, which has a block size of its own."""
 
 LEARNED = {"marketcap"}
 """Columns of `markets` that were null in an older release, and that younger ones compute from the same lake."""

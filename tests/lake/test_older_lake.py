@@ -40,7 +40,15 @@ def older(table: Table, without: set[str]) -> Table:
 def old(tmp_path) -> Lake:
     """A lake with two tables, each without its newest columns, and a row in the registry."""
     lacks = set(MARKETS.names) - set(OLD_MARKETS)
-    assert lacks == {"tenor", "contract", "contract_size", "amount_units"}
+    assert lacks == {
+        "tenor",
+        "contract",
+        "contract_size",
+        "factor",
+        "amount_units",
+        "renamed_to",
+        "renamed_at",
+    }
     _delta.create(f"{tmp_path}/trades", older(TRADES, {"received"}), None)
     _delta.create(f"{tmp_path}/markets", older(MARKETS, lacks), None)
     row = pl.DataFrame({"exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"], "block_size": [2.0]})

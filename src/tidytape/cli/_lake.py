@@ -151,6 +151,30 @@ def set_facts(
 
 
 @app.command()
+def rename(
+    exchange: Annotated[str, typer.Argument(help="The exchange.")],
+    old: Annotated[str, typer.Argument(help="The symbol until then.")],
+    new: Annotated[str, typer.Argument(help="The symbol since then.")],
+    at: Annotated[
+        str, typer.Option(help="When: ISO 8601 or epoch seconds; UTC if it has no zone.", show_default=False)
+    ],
+    lake: LakeOption,
+    as_json: Json = False,
+) -> None:
+    """Say that an exchange went on with a market under another symbol."""
+    import polars as pl
+
+    from tidytape.lake import Lake
+
+    opened_lake = Lake(lake)
+    opened_lake.writer().rename(exchange, old, new, at=at)
+    markets = opened_lake.markets().filter(exchange=exchange, raw_symbol=old)
+    columns = ("exchange", "raw_symbol", "renamed_to")
+    frame = markets.select(*columns, pl.from_epoch("renamed_at", "ns").dt.replace_time_zone("UTC"))
+    put_json(frame) if as_json else put(frame, None)
+
+
+@app.command()
 def compact(
     lake: LakeOption,
     table: Tables = None,

@@ -29,6 +29,7 @@ from tidytape.cli import _keys as keys
 from tidytape.cli import _lake as lake
 from tidytape.cli import _openapi as openapi
 from tidytape.cli import _prediction as prediction
+from tidytape.cli import _pull as pull
 from tidytape.cli import _replay as replay
 from tidytape.cli import _report as report
 from tidytape.cli import _rollup as rollup
@@ -60,6 +61,7 @@ app = typer.Typer(
 )
 ingest.app.command("polymarket-gamma")(prediction.polymarket_gamma)
 app.add_typer(ingest.app, name="ingest")
+app.command("pull")(pull.pull)
 app.add_typer(fetch.app, name="fetch")
 app.add_typer(fetch.plans, name="plan")
 app.add_typer(keys.app, name="keys")

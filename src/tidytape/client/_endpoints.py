@@ -29,6 +29,7 @@ from tidytape.budget import Tier
 from tidytape.budget import tier as tier_of
 from tidytape.catalogue import SortDirection
 from tidytape.client import _request as request
+from tidytape.client._as_of import AsOfQuery, markets_as_of
 from tidytape.client._batches import Present, Reading
 from tidytape.client._events import EventsQuery
 from tidytape.client._fetching import fetched
@@ -162,6 +163,7 @@ Several = Asked | Sequence[Asked]
 _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
     {
         "markets": (request.markets, MARKETS),
+        "markets-as-of": (markets_as_of, MARKETS),
         "prediction-markets": (request.prediction_markets, PREDICTION_MARKETS),
         "block-sizes": (request.block_sizes, BLOCK_SIZES),
         "holdings": (request.holdings, HOLDINGS),
@@ -281,7 +283,7 @@ class Endpoints(
         names: NamesT = self._run(self._taped(name, query, request.names(self._settings, name, query)))
         return names
 
-    def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT:
+    def _table(self, name: str, query: MetaQuery | MarketsQuery | AsOfQuery) -> FrameT:
         frame: FrameT = self._run(self._fetch_table(name, query))
         return frame
 
@@ -646,7 +648,7 @@ class Endpoints(
         """Return a frame as the client's kind of frame."""
         return frame if self._backend == "polars" else schema.to_pandas(frame)
 
-    def _fetch_table(self, name: str, query: MetaQuery | MarketsQuery) -> Flow[Any]:
+    def _fetch_table(self, name: str, query: MetaQuery | MarketsQuery | AsOfQuery) -> Flow[Any]:
         steps, schema = _TABLES[name]
         frame = yield from self._taped(name, query, steps(self._settings, query))
         return self._presented(frame, schema)
@@ -654,7 +656,7 @@ class Endpoints(
     def _taped(
         self,
         name: str,
-        query: MetaQuery | MarketsQuery | EventsQuery | None,
+        query: MetaQuery | MarketsQuery | AsOfQuery | EventsQuery | None,
         steps: Flow[R],
         *,
         records: bool = True,

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from tidytape._other_clients import explained
+from tidytape.client._as_of import AsOfQuery
 from tidytape.client._series import arguments_of
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery
@@ -27,7 +28,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     def _names(self, name: str, query: MetaQuery) -> NamesT: ...
 
     @abstractmethod
-    def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT: ...
+    def _table(self, name: str, query: MetaQuery | MarketsQuery | AsOfQuery) -> FrameT: ...
 
     @abstractmethod
     def _usage(self) -> UsageT: ...
@@ -44,11 +45,18 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         sort_direction: str | None = None,
         distinct: bool = False,
         page_size: int | None = None,
+        as_of: TimeLike | None = None,
     ) -> FrameT:
         """Search the markets. The client fetches all pages; if a market is on two pages, the later one counts.
 
         If a market is an outcome of prediction markets, the frame has one more column, ``prediction_markets``, with
         lists of them. The method ``prediction_markets`` returns them as rows.
+
+        With ``as_of``, the markets that existed then, among them those that have died since: they were available, and
+        their last event was at most a day before. Values of the present, such as ``last_price``, are null then, as are
+        later renamings. Services other than tidytape's do not tell the last event; then every market counts that was
+        available, ``last_timestamp`` is null, and Python warns. ``tidytape.analytics.pit.universe`` answers for many
+        times.
 
         Parameters
         ----------
@@ -70,6 +78,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             One row per normalized symbol, of the exchange that ranks highest.
         page_size : int, optional
             Rows to fetch at a time; it does not change the result.
+        as_of : int, datetime, date or str, optional
+            Only markets that existed at this time: ISO 8601 or epoch seconds; UTC if it has no zone. Not with
+            ``distinct``, and only sorted by ``available_since``, because other ranks are those of today.
 
         Returns
         -------
@@ -93,6 +104,13 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``marketcap`` : float64, Market capitalization. [USD]
             - ``icon_url`` : string, Asset icon URL.
             - ``available_since`` : timestamp, When the market became available. [UTC]
+            - ``factor`` : float64, Coins in one unit that the exchange trades, where a unit is not a coin; the service
+              has converted them. [coins per unit]
+            - ``renamed_to`` : string, Symbol that the market has since its renaming.
+            - ``renamed_at`` : timestamp, When the market was renamed. [UTC]
+
+            With ``as_of`` it has one more column, ``last_timestamp``: the last event that the service has of the market
+            and the data types. [UTC]
 
         Raises
         ------
@@ -105,6 +123,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         IncompleteDataError
             If the pages have no end.
 
+        Warns
+        -----
+        SurvivorWarning
+            With ``as_of``, if the service does not tell the last event of some markets.
+
         Examples
         --------
         >>> import tidytape
@@ -112,7 +135,10 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.markets(coin="BTC", category="perpetual").select("exchange", "raw_symbol").rows()
         [('DEMO_INVERSE', 'BTCUSD'), ('DEMO_LINEAR', 'BTCUSDT'), ('DEMO_PERP', 'BTC-PERP')]
         """
-        return self._table("markets", MarketsQuery(**arguments_of(locals())))
+        fields = arguments_of(locals(), omit={"as_of"})
+        if as_of is not None:
+            return self._table("markets-as-of", AsOfQuery.of(MarketsQuery(**fields), as_of))
+        return self._table("markets", MarketsQuery(**fields))
 
     def prediction_markets(
         self,
@@ -322,6 +348,8 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``tables`` : string, Tables of the lake that hold the events.
             - ``gaps_from`` : string, What the gaps are read from: events, minutes or files.
             - ``available_since`` : timestamp, When the market became available, as markets() has it. [UTC]
+            - ``renamed_to`` : string, Symbol that the market has since its renaming.
+            - ``renamed_at`` : timestamp, When the market was renamed. [UTC]
             - ``gap_starts`` : list[timestamp], Last event before each gap, in order of time. [UTC]
             - ``gap_ends`` : list[timestamp], First event after each gap. [UTC]
 

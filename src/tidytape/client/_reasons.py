@@ -51,6 +51,10 @@ class Reason:
         Start of the interval or session that contains the window, if no interval starts in the window.
     exchanges : tuple of str
         The exchanges that the points are sums over, if neither the query nor the service names one.
+    renamed_from, renamed_to : str or None
+        The symbol that the market had before it was renamed, if the window begins before that; or has since.
+    renamed_at : datetime or None
+        When it was renamed, in UTC.
 
     Examples
     --------
@@ -74,6 +78,9 @@ class Reason:
     tenors: tuple[str, ...] = ()
     around: datetime | None = None
     exchanges: tuple[str, ...] = ()
+    renamed_from: str | None = None
+    renamed_to: str | None = None
+    renamed_at: datetime | None = None
 
     @property
     def market(self) -> str:
@@ -84,16 +91,18 @@ class Reason:
     @property
     def note(self) -> Note:
         """The reason as a note, the form in which a service says it."""
-        first, last = (
-            None if time is None else round(time.timestamp()) * SECOND for time in (self.first, self.last)
+        first, last, renamed_at = (
+            None if time is None else round(time.timestamp()) * SECOND
+            for time in (self.first, self.last, self.renamed_at)
         )
         market = self.exchange, self.raw_symbol, self.coin
         lists = self.types, self.intervals, self.tenors, (), self.exchanges
-        return Note(self.code, self.data_type, *market, first, last, *lists)
+        renaming = self.renamed_from, self.renamed_to, renamed_at
+        return Note(self.code, self.data_type, *market, first, last, *lists, *renaming)
 
     def __str__(self) -> str:
         """Return the reason as a sentence."""
-        return f"{self.market} {self._sentence}"
+        return f"{self.market} {self._sentence}{self._other_symbol}"
 
     @property
     def _sentence(self) -> str:
@@ -127,6 +136,15 @@ class Reason:
                 return f"has {data_type}{extent}; nothing happened in {window}"
             case _:
                 return f"has {data_type}{extent}, and in {window} no points but these{self._instead}"
+
+    @property
+    def _other_symbol(self) -> str:
+        """The symbol that the market has in the other part of its life."""
+        if self.renamed_at is None:
+            return ""
+        if self.renamed_from is not None:
+            return f"; until {_written(self.renamed_at)} its symbol was {printable(self.renamed_from)}"
+        return f"; since {_written(self.renamed_at)} its symbol is {printable(str(self.renamed_to))}"
 
     @property
     def _instead(self) -> str:
@@ -247,6 +265,9 @@ def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason 
         decisive.intervals,
         decisive.tenors,
         _around(window) if code is NoteCode.NOT_BEGUN else None,
+        renamed_from=decisive.renamed_from,
+        renamed_to=decisive.renamed_to,
+        renamed_at=_datetime(decisive.renamed_at),
     )
 
 

@@ -526,20 +526,29 @@ def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
     polars.DataFrame
         Schema HOLDINGS.
     """
-    try:
-        answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=JSON_MIME, cost=0)
-        return decode_holdings(answer.content)
-    except (ServiceError, DecodeError) as error:
-        # The contract does not have this route. A service without the route answers as to any wrong address.
-        lacks_route = isinstance(error, DecodeError) or error.status in _NOT_OFFERED
-        if not lacks_route:
-            raise
+    rows = yield from listed_holdings(settings, query)
+    if rows is not None:
+        return rows
     types = list(query.type) or (yield from names(settings, "types", query))
     parts = []
     for name in types:
         query_of_type = query.model_copy(update={"type": (name,)})
         parts.append((yield from _listed_of_type(settings, name, query_of_type)))
     return HOLDINGS.conform(pl.concat(parts)) if parts else HOLDINGS.empty()
+
+
+def listed_holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame | None]:
+    """Fetch which data a service has, per market and data type; None if it has no such list."""
+    try:
+        answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=JSON_MIME, cost=0)
+        return decode_holdings(answer.content)
+    except DecodeError:
+        return None
+    except ServiceError as error:
+        # The contract does not have this route. A service without the route answers as to any wrong address.
+        if error.status not in _NOT_OFFERED:
+            raise
+        return None
 
 
 _HOLDINGS = "/holdings/markets"

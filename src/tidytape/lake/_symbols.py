@@ -132,6 +132,52 @@ def told_class(raw_symbol: str) -> str | None:
     return Category.FUTURE.value if any(map(_DATED.fullmatch, parts[1:])) else None
 
 
+_MULTIPLE = re.compile(r"(?:(10{3,7})|1M(?=[A-Z]{3}))([A-Z]{2}[A-Z0-9]{0,13})")
+_MULTIPLE_BEHIND = re.compile(r"([A-Z]{3,})(10{3,7})")
+_THOUSAND = re.compile(r"k([A-Z]{2}[A-Z0-9]{0,13})")
+"""How symbols say that a unit of the market is several coins: before the coin; behind it, on Bybit; Hyperliquid's k."""
+_THOUSANDS, _MILLION = 1_000, 1_000_000
+
+
+def multiple(exchange: str, raw_symbol: str, name: str | None = None) -> tuple[int, str] | None:
+    """Return how many coins one unit of a market is, and the coin, if the symbol says that it is several coins.
+
+    Parameters
+    ----------
+    exchange : str
+        The exchange of the market. Some ways of writing are of one exchange only.
+    raw_symbol : str
+        The symbol.
+    name : str, optional
+        The base asset as the symbol has it, if that is known, e.g. ``1000PEPE``; by default read from the symbol.
+
+    Returns
+    -------
+    (int, str) or None
+        None if the symbol does not say it, and for a market with an expiry, whose date may look like a number of coins.
+
+    Examples
+    --------
+    >>> multiple("BINANCE", "1000PEPEUSDT"), multiple("BINANCE", "1MBABYDOGEUSDT"), multiple("BYBIT", "SHIB1000USDT")
+    ((1000, 'PEPE'), (1000000, 'BABYDOGE'), (1000, 'SHIB'))
+    >>> multiple("HYPERLIQUID", "kPEPE"), multiple("BINANCE", "1INCHUSDT"), multiple("DERIBIT", "BTC-1MAR24")
+    ((1000, 'PEPE'), None, None)
+    """
+    if told_class(raw_symbol) in {Category.FUTURE.value, Category.OPTION.value}:
+        return None
+    first_part = _SEPARATORS.split(raw_symbol.strip())[0]
+    if exchange.upper().startswith("HYPERLIQUID") and (match := _THOUSAND.fullmatch(first_part)):
+        return _THOUSANDS, match[1]
+    if name is None:
+        symbol = guessed(raw_symbol)
+        name = symbol.coin if symbol else raw_symbol.strip().upper().removesuffix("PERP")
+    if match := _MULTIPLE.fullmatch(name.upper()):
+        return int(match[1] or _MILLION), match[2]
+    if exchange.upper().startswith("BYBIT") and (match := _MULTIPLE_BEHIND.fullmatch(name.upper())):
+        return int(match[2]), match[1]
+    return None
+
+
 def _cut(pair: str) -> tuple[str, str]:
     """Return base and quote of a pair without a separator; the quote is empty if the pair is ambiguous."""
     if _TICKERS.fullmatch(pair):

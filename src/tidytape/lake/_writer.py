@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 from deltalake import DeltaTable, Transaction
 
-from tidytape.errors import IngestError, MissingColumnError, QueryError
+from tidytape.errors import IngestError, MissingColumnError, QueryError, did_you_mean
 from tidytape.lake import _commit, _delta
 from tidytape.lake._batch import Batch
 from tidytape.lake._dedupe import Fresh, Stored, counted_on, fresh
@@ -26,8 +26,10 @@ from tidytape.lake._reader import (
     rows_of_registry,
     source_note,
 )
-from tidytape.lake._symbols import is_storable
+from tidytape.lake._symbols import is_storable, storable
 from tidytape.lake._tables import HEATMAP_EXCHANGE, MARKETS, PREDICTION_MARKETS, REGISTRIES, TABLES, Table
+from tidytape.query._values import TimeLike, epoch_seconds
+from tidytape.times import SECOND
 
 if TYPE_CHECKING:
     from tidytape.lake._lake import Lake
@@ -222,6 +224,58 @@ class LakeWriter:
             )
 
         self._rewrite(MARKETS, lambda before: merged_markets(before, new_markets, replace=replace), sources)
+
+    def rename(self, exchange: str, old: str, new: str, *, at: TimeLike) -> None:
+        """Note that an exchange went on with a market under another symbol, as it did with MATIC, which became POL.
+
+        The events stay where they are: those until then under the old symbol, the others under the new one. The market
+        of the new symbol need not be in the lake yet. A later call for the same market replaces what an earlier one
+        noted.
+
+        Parameters
+        ----------
+        exchange : str
+            The exchange.
+        old : str
+            The symbol until then, of a registered market.
+        new : str
+            The symbol since then.
+        at : int, datetime, date or str
+            The time of the first event under the new symbol: ISO 8601 or epoch seconds; UTC if it has no zone.
+
+        Raises
+        ------
+        QueryError
+            If no such market is registered, a symbol cannot be stored, or the new symbol is the old one or was renamed
+            to it.
+        LakeError
+            If the table cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from tidytape.lake import Lake
+        >>> lake = Lake.create(tempfile.mkdtemp())
+        >>> lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["MATICUSDT"]}))
+        >>> lake.writer().rename("X", "MATICUSDT", "POLUSDT", at="2024-09-13T10:00:00Z")
+        >>> lake.markets().select("raw_symbol", "renamed_to").rows()
+        [('MATICUSDT', 'POLUSDT')]
+        """
+        renamed_at = epoch_seconds(at, parameter="at") * SECOND
+        new = storable(new, parameter="new")
+        markets = self.lake.markets().filter(exchange=exchange)
+        if old not in markets["raw_symbol"]:
+            expected = f"a registered market of {exchange}"
+            known = markets["raw_symbol"].to_list()
+            raise QueryError("old", got=old, expected=expected, hint=did_you_mean(old, known))
+        later_names = dict(markets.select("raw_symbol", "renamed_to").drop_nulls().iter_rows())
+        name: str | None = new
+        while name is not None and name != old:
+            name = later_names.get(name)
+        if name == old:
+            raise QueryError("new", got=new, expected=f"a symbol that does not lead back to {old}")
+        row = {"exchange": exchange, "raw_symbol": old, "renamed_to": new, "renamed_at": renamed_at}
+        self.register(pl.DataFrame([row]), replace=["renamed_to", "renamed_at"])
 
     def name_heatmap_exchange(self, exchange: str) -> None:
         """Name the exchange of liquidation heatmaps whose query names none.

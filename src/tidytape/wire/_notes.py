@@ -50,6 +50,10 @@ class Note:
         The parameters of the query that the data type has no use for.
     exchanges : tuple of str
         The exchanges that the points are sums over, if the query names none.
+    renamed_from, renamed_to : str or None
+        The symbol that the market had before it was renamed, or has since, if the window lies on that side.
+    renamed_at : int or None
+        When it was renamed. [ns since the epoch]
     """
 
     code: NoteCode
@@ -64,6 +68,9 @@ class Note:
     tenors: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     exchanges: tuple[str, ...] = ()
+    renamed_from: str | None = None
+    renamed_to: str | None = None
+    renamed_at: int | None = None
 
 
 def write_notes(notes: Iterable[Note]) -> bytes:

@@ -60,6 +60,30 @@ BARS = pl.DataFrame(
 
 KEY = ["exchange", "timestamp"]
 
+# A market that lives, one that died, one under two symbols, one of unknown end, one of unknown beginning.
+MARKETS = pl.DataFrame(
+    {
+        "exchange": ["A", "A", "A", "A", "B", "B", "A"],
+        "raw_symbol": ["BTC", "LUNA", "MATIC", "POL", "BTC", "NEW", "BTC"],
+        "coin": ["BTC", "LUNA", "MATIC", "POL", None, "NEW", "BTC"],
+        "type": ["TRADE", "TRADE", "TRADE", "TRADE", "TRADE", "TRADE", "TRADE_AGG"],
+        "available_since": _at(0, 0, 1, 4, 2, None, 0).alias("available_since"),
+        "first_timestamp": _at(0, 0, 1, 4, 2, 5, 0).alias("first_timestamp"),
+        "last_timestamp": _at(9, 2, 3, 9, 9, 9, 8).alias("last_timestamp"),
+        "renamed_to": [None, None, "POL", None, None, None, None],
+        "renamed_at": _at(None, None, 3.5, None, None, None, None).alias("renamed_at"),
+    }
+)
+NAMED = pl.DataFrame(
+    {
+        "exchange": ["A", "A", "A", "A", "B", None, "A"],
+        "raw_symbol": ["MATIC", "POL", "POL", "MATIC", "MATIC", "MATIC", "BTC"],
+        "coin": ["MATIC", "POL", "POL", "MATIC", "MATIC", None, "BTC"],
+        "timestamp": _at(3, 3, 4, 4, 3, 3, None),
+        "n": [1, 2, 3, 4, 5, 6, 7],
+    }
+)
+
 CASES = [
     Case("known_at", pit.known_at, [CANDLES], ["n"]),
     Case(
@@ -95,6 +119,20 @@ CASES = [
         [*KEY, "rate"],
         label="order",
     ),
+    Case(
+        "universe",
+        lambda markets, times: pit.universe(markets, times, tolerance="1m"),
+        [MARKETS, CANDLES.select("timestamp").vstack(_at(2.5, 3.75, 4, 9, 11).to_frame())],
+        ["timestamp", "exchange", "raw_symbol"],
+    ),
+    Case(
+        "universe",
+        lambda markets, times: pit.universe(markets, times, on="known_at"),
+        [MARKETS.drop("coin", "first_timestamp", "renamed_to", "renamed_at"), FACTS],
+        ["known_at", "exchange", "raw_symbol"],
+        label="on",
+    ),
+    Case("under_newest_name", lambda frame: pit.under_newest_name(frame, MARKETS), [NAMED], ["n"]),
     Case("to_backtesting", pit.to_backtesting, [BARS.filter(pl.col("raw_symbol") == "X")], [], own_kind=True),
     Case("to_vectorbt", pit.to_vectorbt, [BARS], [], own_kind=True),
     Case("to_nautilus", pit.to_nautilus, [BARS.filter(pl.col("raw_symbol") == "Y")], [], own_kind=True),

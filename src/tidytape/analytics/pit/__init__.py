@@ -3,13 +3,25 @@
 - `known_at` : the time at which each point is known.
 - `as_of` : the rows that were known at a time.
 - `asof_join` : for each decision, the last row that was known at its time.
+- `universe` : the markets that existed at each time.
+- `under_newest_name` : renamed markets as one series.
 - `to_backtesting`, `to_vectorbt`, `to_nautilus` : candles in the form that these libraries take.
 """
 
 from tidytape import _other_clients
 from tidytape.analytics.pit._backtests import to_backtesting, to_nautilus, to_vectorbt
 from tidytape.analytics.pit._known import as_of, asof_join, known_at
+from tidytape.analytics.pit._universe import under_newest_name, universe
 
-__all__ = ["as_of", "asof_join", "known_at", "to_backtesting", "to_nautilus", "to_vectorbt"]
+__all__ = [
+    "as_of",
+    "asof_join",
+    "known_at",
+    "to_backtesting",
+    "to_nautilus",
+    "to_vectorbt",
+    "under_newest_name",
+    "universe",
+]
 
 _other_clients.explain(__name__, __all__)

@@ -188,7 +188,7 @@ IMPOSSIBLE: Mapping[str, pl.Expr] = MappingProxyType(
         | (pl.col("open_interest") < 0),
         "token_supply": pl.col("marketcap") < 0,
         "quote_rates": pl.col("usd") <= 0,
-        "markets": pl.any_horizontal(pl.col("tick_size", "block_size", "contract_size") <= 0),
+        "markets": pl.any_horizontal(pl.col("tick_size", "block_size", "contract_size", "factor") <= 0),
     }
 )
 """Conditions that no row may meet, by the table's name. A price may be below zero, which has happened."""

@@ -15,7 +15,7 @@ import polars as pl
 from tidytape.errors import QueryError, counted
 from tidytape.frames._grid import exact
 from tidytape.lake._amount_units import CountedUnit, documented
-from tidytape.lake._tables import MARKETS, OPEN_INTEREST, RECORDED_CANDLES, TABLES, TRADES, Table
+from tidytape.lake._tables import MARKETS, OPEN_INTEREST, RECORDED_CANDLES, TABLES, Table
 from tidytape.lake.ingest._contracts import COUNTED, QUOTE, Contract, ContractKind
 from tidytape.lake.ingest._layout import Parsed
 from tidytape.lake.ingest._market import Market, MarketKey
@@ -225,7 +225,7 @@ class _Sources:
     def contracts(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, Contract]:
         """Return the contract of each market with amounts in contracts, or of every market if the caller states it."""
         contract = self.market.stated_contract
-        contracts = {} if contract is None else dict.fromkeys(_markets(self.parsed), contract)
+        contracts = {} if contract is None else dict.fromkeys(self.parsed.market_keys, contract)
         for amount in amounts:
             if amount.unit is CountedUnit.CONTRACTS and amount.contract is not None:
                 contracts[amount.key] = amount.contract
@@ -243,13 +243,17 @@ class _Sources:
         return units
 
     def is_new_unit(self, amount: _Amounts) -> bool:
-        """Return whether a unit must be registered: the caller states it, or registry or exchange say another unit."""
+        """Return whether a unit must be registered: the caller states it, or the registry has another unit.
+
+        A unit that the kind of the file tells is registered too, because the lake takes rows without a registered unit
+        for coins. It is not if nothing but coins is known of the market.
+        """
         registered_unit = self.registered.unit_of_table(amount.table, amount.key)
         exchange_unit = documented(*amount.key, amount.table.name, otherwise=amount.unit)
         return (
             self.market.amount_unit is not None
             or registered_unit not in {None, amount.unit}
-            or (self.parsed.is_described and exchange_unit is not amount.unit)
+            or (self.parsed.is_described and {amount.unit, exchange_unit} != {CountedUnit.COIN})
         )
 
     def stored(self, table: Table, key: MarketKey) -> tuple[CountedUnit, Contract | None]:
@@ -259,16 +263,6 @@ class _Sources:
     def has_coins(self, key: MarketKey) -> bool:
         """Return whether earlier amounts of a market were the files' own coins: no contract is registered."""
         return key in self.parsed.inverse and key not in self.registered.contracts
-
-
-def _markets(parsed: Parsed) -> set[MarketKey]:
-    """Return the markets of a file in all of its tables."""
-    return {
-        (name[0], name[1])
-        for batch in parsed.batches
-        if batch.table.partitions == TRADES.partitions
-        for name in batch.markets
-    }
 
 
 def _require_inverse(key: MarketKey, unit: CountedUnit | None, contract: Contract | None) -> None:

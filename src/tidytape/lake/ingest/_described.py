@@ -26,6 +26,7 @@ from tidytape.lake.ingest._columns import (
     known_columns,
     needed_columns,
 )
+from tidytape.lake.ingest._exchange_names import EXCHANGES, PARTS
 from tidytape.lake.ingest._fields import LENGTHS
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress, nothing_to_choose
 from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
@@ -177,15 +178,16 @@ class Described(Layout):
         """Return the facts of the market: the caller's, else those in the name of the file, else those of its kind."""
         facts = dict(self.description.market)
         if "exchange" in groups:
-            facts["exchange"] = _EXCHANGES.get(groups["exchange"].lower(), groups["exchange"].upper())
+            facts["exchange"] = EXCHANGES.get(groups["exchange"].lower(), groups["exchange"].upper())
         elif _is_of_another(facts.get("exchange"), self.where):
             del facts["exchange"]
         if "coin" in groups:
             facts["coin"] = groups["coin"].upper()
         if "class" in groups:
             facts["category"] = {"PERP": "PERPETUAL", "FTS": "FUTURE"}.get(groups["class"], groups["class"])
-        if facts.get("category") == Category.PERPETUAL and facts.get("exchange") in _FUTURES_OF:
-            facts["exchange"] = _FUTURES_OF[facts["exchange"]]
+        if facts.get("category") == Category.PERPETUAL and "exchange" in facts:
+            exchange = facts["exchange"]
+            facts["exchange"] = PARTS.get(exchange, {}).get("contract", exchange)
         if "raw_symbol" not in {
             column for layout in self.description.reads for column in layout.columns or {}
         }:
@@ -245,13 +247,6 @@ class Described(Layout):
 
 _TOLD = ("exchange", "raw_symbol", "coin", "category")
 """Attributes of `Market` that the name of a file may tell, which so change where its rows go."""
-_EXCHANGES = {
-    "glbx": "CME", "1": "CME", "okx": "OKEX", "gate": "GATE_IO", "gateio": "GATE_IO", "binanceus": "BINANCE_US",
-    "krakenfutures": "KRAKEN_FUTURES", "htx": "HUOBI", "cryptocom": "CRYPTO_COM",
-}  # fmt: skip
-"""Names of exchanges in the lake by what vendors call them."""
-_FUTURES_OF = {"GATE_IO": "GATE_IO_FUTURES", "KUCOIN": "KUCOIN_FUTURES"}
-"""Where an exchange in coins has its perpetuals, whose amounts are contracts."""
 _NAMED = re.compile(
     r"(?<![a-z])(?:binance|bitfinex|bitget|bitmex|bitstamp|bybit|coinbase|deribit|gate|gateio|gemini|htx|huobi|"
     r"hyperliquid|kraken|kucoin|mexc|okex|okx|poloniex|upbit)(?![a-z])"
@@ -270,7 +265,7 @@ def _is_of_another(exchange: str | None, where: str) -> bool:
         if exchange is not None and (named := _NAMED.findall(name)):
             kind_name = exchange.lower().replace("_", "")
             return not any(
-                kind_name.startswith(_EXCHANGES.get(word, word).lower().replace("_", "")) for word in named
+                kind_name.startswith(EXCHANGES.get(word, word).lower().replace("_", "")) for word in named
             )
     return False
 

@@ -123,7 +123,7 @@ def ingest_frame(
     """
     market = market or Market()
     require_market(market)
-    layout = _Frame(
+    layout = FrameRows(
         table=table,
         columns=columns,
         words=words,
@@ -151,7 +151,7 @@ def ingest_frame(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Frame(Mapped):
+class FrameRows(Mapped):
     """The rows of a frame, with a map of their columns."""
 
     name = "frame"
@@ -182,7 +182,7 @@ class _Frame(Mapped):
         return parsed
 
 
-def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
+def _polars(frame: Any, layout: FrameRows) -> pl.DataFrame:
     """Return a frame as a frame of polars: named levels of the index, and an index of times, become columns.
 
     Columns that polars cannot hold are left out; QueryError if such a column may be ours.

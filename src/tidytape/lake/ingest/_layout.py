@@ -17,7 +17,7 @@ import polars as pl
 from tidytape.errors import QueryError
 from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._batch import Batch, Spool
-from tidytape.lake._tables import TABLES, Table
+from tidytape.lake._tables import TABLES, TRADES, Table
 from tidytape.lake.ingest._contracts import Contract
 from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest._market import Market
@@ -266,6 +266,16 @@ class Parsed:
     def batches(self) -> tuple[Batch, ...]:
         """The file's events by table, without empty tables, in the order of the lake's tables."""
         return tuple(batch for name in TABLES if (batch := self._batches.get(name)) and batch.rows)
+
+    @property
+    def market_keys(self) -> set[tuple[str, str]]:
+        """The markets, (exchange, raw_symbol), of the file's events in all tables."""
+        return {
+            (name[0], name[1])
+            for batch in self.batches
+            if batch.table.partitions == TRADES.partitions
+            for name in batch.markets
+        }
 
     def ignore(self, kind: str, count: int = 1) -> None:
         """Count messages that are not kept; a count of 0 adds no kind."""

@@ -68,6 +68,12 @@ class Market:
         registry keeps kind and size as the default for later files.
     contract_size : Decimal, int, float or str, optional
         Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
+    factor : Decimal, int, float or str, optional
+        Coins in one unit that the exchange trades: 1,000 for ``1000PEPEUSDT``. Amounts are multiplied by it and prices
+        divided, so that the lake has amounts in coins, and prices of one coin. It holds for every market of the files.
+        By default that of the registry; for a new market, what the symbol says, and else 1. A market whose events are
+        in the lake keeps its factor. ``contract_size``, ``tick_size`` and ``block_size`` do not contain it:
+        the size of a contract counts units, and the other two are in quote per coin.
     amount_unit : {"coin", "quote", "contracts"}, optional
         What amounts in the files count, including volumes of candles. It holds for all tables and markets of the files,
         and the registry keeps it. By default the file, the symbol or the exchange shows the unit, and files that count
@@ -108,6 +114,9 @@ class Market:
     contract_size: Number | None = option(
         "Size of one contract: in the quote if INVERSE, otherwise in coins."
     )
+    factor: Number | None = option(
+        "Coins in one unit that the exchange trades, e.g. 1000 for 1000PEPEUSDT; by default read from the symbol."
+    )
     amount_unit: str | None = option(
         "Unit of amounts and of candles' volumes: coin, quote or contracts; needed if the files do not show it."
     )
@@ -136,6 +145,8 @@ class Market:
                 _require_on_grid(value, name)
         if self.category is not None:
             self._set("category", values.choice(self.category, Category, "category").value)
+        if self.factor is not None:
+            self._set("factor", _size(self.factor, "factor"))
         self._check_contract()
         self._check_unit()
         self.funding_nanoseconds  # noqa: B018  # raises if it is not a duration
@@ -156,14 +167,9 @@ class Market:
         self._set("contract", kind.value)
         if self.contract_size is None and kind != ContractKind.VANILLA:
             raise QueryError("contract_size", got=None, expected=f"the size of one {kind} contract")
-        size = exact(1 if self.contract_size is None else self.contract_size, "contract_size")
-        if not -15 <= size.adjusted() <= 15 or len(size.as_tuple().digits) > 15:
-            raise QueryError(
-                "contract_size",
-                got=self.contract_size,
-                expected="a number from 1e-15 to 1e15 of at most 15 digits",
-            )
-        self._set("contract_size", size)
+        self._set(
+            "contract_size", _size(1 if self.contract_size is None else self.contract_size, "contract_size")
+        )
 
     def _check_unit(self) -> None:
         if self.amount_unit is None:
@@ -209,6 +215,14 @@ class Market:
         return name_columns + [
             name for name in ("category", "tick_size", "block_size") if getattr(self, name) is not None
         ]
+
+
+def _size(value: Number, name: str) -> Decimal:
+    """Return the size of a unit; QueryError if floats cannot hold it exactly enough."""
+    size = exact(value, name)
+    if not -15 <= size.adjusted() <= 15 or len(size.as_tuple().digits) > 15:
+        raise QueryError(name, got=value, expected="a number from 1e-15 to 1e15 of at most 15 digits")
+    return size
 
 
 def _require_on_grid(value: Number, name: str) -> None:

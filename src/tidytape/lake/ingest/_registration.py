@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError
 from tidytape.frames._grid import Grid, exact, recommended_block_size
-from tidytape.lake._symbols import Symbol, guessed, told_class
+from tidytape.lake._symbols import Symbol, guessed, multiple, told_class
 from tidytape.lake._tables import (
     BOOK,
     CME_OPEN_INTEREST,
@@ -22,12 +23,18 @@ from tidytape.lake._tables import (
     RECORDED_CANDLES,
     TRADES,
 )
+from tidytape.lake.ingest._factors import coin_of
 from tidytape.lake.ingest._layout import Parsed
 from tidytape.lake.ingest._market import Market, MarketKey
 
 
 def registry_rows(
-    parsed: Parsed, market: Market, registered: pl.DataFrame, *, earlier: Collection[MarketKey] = ()
+    parsed: Parsed,
+    market: Market,
+    registered: pl.DataFrame,
+    *,
+    factors: Mapping[MarketKey, Decimal],
+    earlier: Collection[MarketKey] = (),
 ) -> tuple[pl.DataFrame, set[MarketKey]]:
     """Return the rows to register for the markets of a file, and the markets whose coin and quote are guessed.
 
@@ -39,6 +46,8 @@ def registry_rows(
         What the caller says; a name is that of the files' only market.
     registered : polars.DataFrame
         The registry.
+    factors : mapping of (str, str) to Decimal
+        Coins in one unit, by market.
     earlier : collection of (str, str)
         Markets of earlier files in the same call.
 
@@ -72,6 +81,8 @@ def registry_rows(
             is_named = market.normalized_symbol or market.coin or market.quote
             namer = market if is_named else parsed.markets.get(key, market)
             names = _names(key[1], namer, needed=summary.traded and is_only)
+            if coin_of(market) is None:
+                names = _of_one_coin(names, key, factors[key])
             if names and namer.normalized_symbol is None and namer.quote is None:
                 guesses.add(key)
         since = summary.since
@@ -248,6 +259,14 @@ def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | 
     if market.coin is not None:
         symbol = Symbol(market.coin, symbol.quote_coin)
     return {"normalized_symbol": symbol.normalized, "coin": symbol.coin, "quote_coin": symbol.quote_coin}
+
+
+def _of_one_coin(names: dict[str, str | None], key: MarketKey, factor: Decimal) -> dict[str, str | None]:
+    """Return the names of the coin, if the names are those of a unit of several coins, such as ``1000PEPE``."""
+    unit = multiple(*key, name=names.get("coin"))
+    if not names or unit is None or unit[0] != factor:
+        return names
+    return names | {"coin": unit[1], "normalized_symbol": f"{unit[1]}-{names['quote_coin']}"}
 
 
 def _block_size(market: Market, price: float | None) -> float | None:

@@ -232,6 +232,8 @@ class MarketReport:
     rows : tuple of (str, int)
         Number of its rows in the lake, by the name of each table in which it has rows and, if a file was written, to
         which the files were written.
+    factor : float or None
+        Coins in one unit that the exchange trades; None if a unit is a coin.
     """
 
     exchange: str
@@ -244,6 +246,7 @@ class MarketReport:
     trades: int
     guessed: bool
     rows: tuple[tuple[str, int], ...] = ()
+    factor: float | None = None
 
     def __str__(self) -> str:
         names = f"{self.normalized_symbol}, coin {self.coin}"
@@ -252,6 +255,8 @@ class MarketReport:
         text = f"{self.exchange} {self.raw_symbol}: {names}, {self.category or 'class unknown'}"
         if self.block_size is not None:
             text += f", block size {self.block_size:g}"
+        if self.factor not in {None, 1.0}:
+            text += f", a unit is {self.factor:,.15g} {self.coin}"
         if self.guessed:
             text += " (names guessed from the raw symbol)"
         if stored := _rows_of_market(self):

@@ -120,7 +120,7 @@ def ingest(
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     jobs = [Job(path, market, layout) for path in paths]
     # If the caller changes facts of the market, even known files are read, to know which market that is.
-    again = replace or bool(market.replaced or market.stated_unit)
+    again = replace or bool(market.replaced or market.stated_unit or market.factor)
     reader = FileReader(lake=lake, skip_bad=skip_bad, again=again)
     writer = Writer(lake, market, replace=replace)
     failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), progress=progress)

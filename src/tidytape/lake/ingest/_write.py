@@ -16,6 +16,7 @@ from tidytape.lake._tables import FUNDING, MARKETS, RECORDED_CANDLES, TABLES, TR
 from tidytape.lake._writer import Appended, merged_markets
 from tidytape.lake.ingest._contracts import in_coin, require_quotes
 from tidytape.lake.ingest._conversions import conversions
+from tidytape.lake.ingest._factors import factors, per_coin
 from tidytape.lake.ingest._fields import in_steps
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._market import Market, MarketKey
@@ -25,6 +26,9 @@ from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport,
 from tidytape.times import HOUR
 
 _KEY = ["exchange", "raw_symbol"]
+
+_UNITS = ("contract", "contract_size", "factor", "amount_units")
+"""Columns of the registry that say how amounts and prices of the files were converted."""
 
 _MOST_STATES = 200_000
 """Number of newest states of a log that are remembered per table. [rows]"""
@@ -222,9 +226,9 @@ class Writer:
         piece = job.piece
         assert piece is not None
         _require_same_intervals(job, parsed, self._lake)
-        contracts, markets = self._converted(parsed)
+        units, markets = self._converted(parsed)
         # Before the events, because once the events are noted, this piece is not read again.
-        self._register(contracts, replace=["contract", "contract_size", "amount_units"])
+        self._register(units, replace=_UNITS)
         self._register(markets, replace=self._market.replaced)
         appended = []
         for parsed_batch in parsed.batches:
@@ -261,13 +265,13 @@ class Writer:
             newest.add(newest.settled(batch)[0])
 
     def _append(self, parsed: Parsed, sources: Sequence[str]) -> list[Appended]:
-        contracts, markets = self._converted(parsed)
+        units, markets = self._converted(parsed)
         # The first write is all or nothing by itself; the later ones are checked before it.
-        for batch in parsed.batches if contracts.height else parsed.batches[1:]:
+        for batch in parsed.batches if units.height else parsed.batches[1:]:
             self._lake_writer._require_appendable(batch, replace=self._replace)
-        if contracts.height:
+        if units.height:
             # Before the events, so that the registry always says how the amounts in the lake were converted.
-            self._lake_writer.register(contracts, replace=["contract", "contract_size", "amount_units"])
+            self._lake_writer.register(units, replace=_UNITS)
         appended = [
             self._lake_writer.append(batch.table.name, batch, source=sources[0], replace=self._replace)
             for batch in parsed.batches
@@ -277,22 +281,26 @@ class Writer:
         return appended
 
     def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Convert amounts to coin; return the contracts to register before the events, and the markets to register."""
+        """Convert amounts to coin; return the units to register before the events, and the markets to register."""
         registered = self._lake.markets()
         converted = conversions(parsed, self._market, registered, self._holds_events)
+        of_file = factors(parsed, self._market, registered, self._holds_events)
         for batch in parsed.batches:
             batch.kind = batch.kind or parsed.kind
             in_coin(batch, converted.contracts.get(batch.table.name, {}))
+            per_coin(batch, of_file.by_market)
             if batch.table is RECORDED_CANDLES:
                 batch.change(in_steps)
             if batch.table is not TRADES:  # their amount in the quote is computed, not read
                 require_quotes(batch)
         known_option_interest(parsed, self._market)
-        markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._seen)
+        markets, guesses = registry_rows(
+            parsed, self._market, registered, factors=of_file.by_market, earlier=self._seen
+        )
         self._lake_writer._require_writable(*(batch.table for batch in parsed.batches), MARKETS)
         self._seen.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
-        return converted.registry, markets
+        return merged_markets(converted.registry, of_file.registry), markets
 
     def _holds_events(self, market: MarketKey, tables: Collection[Table]) -> bool:
         exchange, raw_symbol = market
@@ -306,7 +314,7 @@ class Writer:
         return IngestReport(tuple(self._files), self._markets())
 
     def _markets(self) -> tuple[MarketReport, ...]:
-        names = [*_KEY, "normalized_symbol", "coin", "quote_coin", "category", "block_size"]
+        names = [*_KEY, "normalized_symbol", "coin", "quote_coin", "category", "block_size", "factor"]
         rows = self._lake.markets().sort(_KEY).select(names)
         concerned = [key for key in rows.select(_KEY).unique().iter_rows() if self._concerned(*key)]
         written = {count.table for file in self._files for count in file.counts}

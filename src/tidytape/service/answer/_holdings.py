@@ -18,6 +18,7 @@ from tidytape.times import SECOND, Span, intersected, union
 
 _MARKET = ("exchange", "raw_symbol")
 _CHAIN = ("exchange", "coin")
+_REGISTERED = ("available_since", "renamed_to", "renamed_at")
 _FOREVER = (-(2**62), 2**62)
 
 Row = dict[str, Any]
@@ -59,8 +60,11 @@ def described(
     0
     """
     rows_by_table = {table: _rows_of(lake, table, quiet, most_rows) for table in _TABLES}
-    openings = lake.markets().filter(pl.col("tenor").is_null()).select(*_MARKET, "available_since")
-    opened_by_market = {(exchange, symbol): time for exchange, symbol, time in openings.iter_rows()}
+    registered = lake.markets().filter(pl.col("tenor").is_null())
+    facts_by_market = {
+        (row["exchange"], row["raw_symbol"]): {name: row[name] for name in _REGISTERED}
+        for row in registered.select(*_MARKET, *_REGISTERED).iter_rows(named=True)
+    }
     rows = _tokens(lake, rows_by_table["token_supply"])
     for market in (
         holdings(lake).filter(~pl.col("type").is_in(types_of("token_supply"))).iter_rows(named=True)
@@ -71,10 +75,8 @@ def described(
             for table in PLANS[market["type"]].tables
             if (row := rows_by_table[table].get(key)) is not None
         }
-        available_since = opened_by_market.get((market["exchange"], market["raw_symbol"]))
-        rows.append(
-            _row(market, tables, first=market["first"], last=market["last"], available_since=available_since)
-        )
+        facts = facts_by_market.get((market["exchange"], market["raw_symbol"]), {})
+        rows.append(_row(market | facts, tables, first=market["first"], last=market["last"]))
     position_by_type = {name: position for position, name in enumerate(PLANS)}
     frame = pl.DataFrame(rows, schema=_PLAIN).with_columns(
         pl.col(name).cast(dtype) for name, dtype in HOLDINGS.polars().items()
@@ -152,10 +154,8 @@ def _tokens(lake: LakeReader, rows_by_token: Mapping[tuple[str, ...], Row]) -> l
     ]
 
 
-def _row(
-    market: Row, tables: Mapping[str, Row], *, first: int, last: int, available_since: int | None = None
-) -> Row:
-    names = ("exchange", "raw_symbol", "type", "category", "coin", "normalized_symbol")
+def _row(market: Row, tables: Mapping[str, Row], *, first: int, last: int) -> Row:
+    names = ("exchange", "raw_symbol", "type", "category", "coin", "normalized_symbol", *_REGISTERED)
     rows = list(tables.values())
     return {name: market.get(name) for name in names} | {
         "first_timestamp": first,
@@ -163,7 +163,6 @@ def _row(
         "rows": sum(row["rows"] for row in rows),
         "bytes": None if any(row["bytes"] is None for row in rows) else sum(row["bytes"] for row in rows),
         "tables": ", ".join(tables),
-        "available_since": available_since,
         **_gaps_of(rows),
     }
 

@@ -403,6 +403,8 @@ def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
         .with_columns(marketcap=pl.coalesce("reported", "marketcap"))
         .drop("reported")
     )
+    # A registered 1 says that a unit is a coin, as in all other markets.
+    markets = markets.with_columns(factor=pl.when(pl.col("factor") != 1).then("factor"))
     markets = filtered(markets, query, ("exchange", "coin", "category"))
     if query.type:
         markets = markets.join(markets_of_types, on=MARKET, how="semi", maintain_order="left")

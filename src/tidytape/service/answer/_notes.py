@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -293,12 +294,27 @@ def _part(data_type: DataType, scan: MarketScan, *, is_full: bool) -> Note | Non
 
 
 def _note(code: NoteCode, data_type: DataType, scan: MarketScan, **lists: tuple[str, ...]) -> Note:
-    """Return a note about a market, with the times of its first and last event."""
+    """Return a note about a market, with the times of its first and last event, and the symbol that it had or has."""
     market, is_token = scan.market, data_type.selection is Selection.TOKEN
     symbol = None if is_token else market.raw_symbol or None
     coin = market.coin or (market.raw_symbol if is_token else None)
     first, last = _events(data_type, scan) or (None, None)
-    return Note(code, data_type.name, market.exchange or None, symbol, coin, first, last, **lists)
+    note = Note(code, data_type.name, market.exchange or None, symbol, coin, first, last)
+    more: dict[str, Any] = {**lists, **_other_symbol(scan)}
+    return replace(note, **more)
+
+
+def _other_symbol(scan: MarketScan) -> dict[str, Any]:
+    """Return the symbol that a market had at the start of the window, or has at its end, if it is another one."""
+    renamed_at, symbol = pl.col("renamed_at"), scan.market.raw_symbol
+    renamings = scan.lake.markets().filter(exchange=scan.market.exchange).drop_nulls("renamed_at")
+    before = renamings.filter(renamed_at > scan.start, renamed_to=symbol)
+    since = renamings.filter(renamed_at < scan.end, raw_symbol=symbol)
+    for row in before.iter_rows(named=True):
+        return {"renamed_from": row["raw_symbol"], "renamed_at": row["renamed_at"]}
+    for row in since.iter_rows(named=True):
+        return {"renamed_to": row["renamed_to"], "renamed_at": row["renamed_at"]}
+    return {}
 
 
 def _events(data_type: DataType, scan: MarketScan) -> tuple[int, int] | None:

@@ -666,7 +666,7 @@ class OptionOpenInterest(_message.Message):
     def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., underlyingPriceClose: _Optional[float] = ..., oiClose: _Optional[float] = ...) -> None: ...
 
 class Note(_message.Message):
-    __slots__ = ("code", "type", "exchange", "rawSymbol", "coin", "first", "last", "types", "intervals", "tenors", "parameters", "exchanges")
+    __slots__ = ("code", "type", "exchange", "rawSymbol", "coin", "first", "last", "types", "intervals", "tenors", "parameters", "exchanges", "renamedFrom", "renamedTo", "renamedAt")
     CODE_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
@@ -679,6 +679,9 @@ class Note(_message.Message):
     TENORS_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     EXCHANGES_FIELD_NUMBER: _ClassVar[int]
+    RENAMEDFROM_FIELD_NUMBER: _ClassVar[int]
+    RENAMEDTO_FIELD_NUMBER: _ClassVar[int]
+    RENAMEDAT_FIELD_NUMBER: _ClassVar[int]
     code: NoteCode
     type: PointType
     exchange: str
@@ -691,7 +694,10 @@ class Note(_message.Message):
     tenors: _containers.RepeatedScalarFieldContainer[Tenor]
     parameters: _containers.RepeatedScalarFieldContainer[str]
     exchanges: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, code: _Optional[_Union[NoteCode, str]] = ..., type: _Optional[_Union[PointType, str]] = ..., exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., first: _Optional[_Union[Timestamp, _Mapping]] = ..., last: _Optional[_Union[Timestamp, _Mapping]] = ..., types: _Optional[_Iterable[_Union[PointType, str]]] = ..., intervals: _Optional[_Iterable[_Union[Interval, str]]] = ..., tenors: _Optional[_Iterable[_Union[Tenor, str]]] = ..., parameters: _Optional[_Iterable[str]] = ..., exchanges: _Optional[_Iterable[str]] = ...) -> None: ...
+    renamedFrom: str
+    renamedTo: str
+    renamedAt: Timestamp
+    def __init__(self, code: _Optional[_Union[NoteCode, str]] = ..., type: _Optional[_Union[PointType, str]] = ..., exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., first: _Optional[_Union[Timestamp, _Mapping]] = ..., last: _Optional[_Union[Timestamp, _Mapping]] = ..., types: _Optional[_Iterable[_Union[PointType, str]]] = ..., intervals: _Optional[_Iterable[_Union[Interval, str]]] = ..., tenors: _Optional[_Iterable[_Union[Tenor, str]]] = ..., parameters: _Optional[_Iterable[str]] = ..., exchanges: _Optional[_Iterable[str]] = ..., renamedFrom: _Optional[str] = ..., renamedTo: _Optional[str] = ..., renamedAt: _Optional[_Union[Timestamp, _Mapping]] = ...) -> None: ...
 
 class PointBatch(_message.Message):
     __slots__ = ("revision", "final", "update", "over", "token", "end")
@@ -762,7 +768,7 @@ class MarketResponse(_message.Message):
     def __init__(self, symbols: _Optional[_Iterable[_Union[Market, _Mapping]]] = ..., nextOffset: _Optional[int] = ...) -> None: ...
 
 class Market(_message.Message):
-    __slots__ = ("exchange", "rawSymbol", "normalizedSymbol", "coin", "category", "tenor", "coinName", "quoteCoinName", "fullName", "lastPrice", "volume24h", "volumeChange24h", "priceChange24h", "oiChange24h", "marketcap", "iconUrl", "availableSince", "predictionMarkets")
+    __slots__ = ("exchange", "rawSymbol", "normalizedSymbol", "coin", "category", "tenor", "coinName", "quoteCoinName", "fullName", "lastPrice", "volume24h", "volumeChange24h", "priceChange24h", "oiChange24h", "marketcap", "iconUrl", "availableSince", "predictionMarkets", "factor", "renamedTo", "renamedAt")
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     RAWSYMBOL_FIELD_NUMBER: _ClassVar[int]
     NORMALIZEDSYMBOL_FIELD_NUMBER: _ClassVar[int]
@@ -781,6 +787,9 @@ class Market(_message.Message):
     ICONURL_FIELD_NUMBER: _ClassVar[int]
     AVAILABLESINCE_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONMARKETS_FIELD_NUMBER: _ClassVar[int]
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    RENAMEDTO_FIELD_NUMBER: _ClassVar[int]
+    RENAMEDAT_FIELD_NUMBER: _ClassVar[int]
     exchange: str
     rawSymbol: str
     normalizedSymbol: str
@@ -799,7 +808,10 @@ class Market(_message.Message):
     iconUrl: str
     availableSince: Timestamp
     predictionMarkets: _containers.RepeatedCompositeFieldContainer[PredictionMarket]
-    def __init__(self, exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., normalizedSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., category: _Optional[_Union[Category, str]] = ..., tenor: _Optional[_Union[Tenor, str]] = ..., coinName: _Optional[str] = ..., quoteCoinName: _Optional[str] = ..., fullName: _Optional[str] = ..., lastPrice: _Optional[float] = ..., volume24h: _Optional[float] = ..., volumeChange24h: _Optional[float] = ..., priceChange24h: _Optional[float] = ..., oiChange24h: _Optional[float] = ..., marketcap: _Optional[float] = ..., iconUrl: _Optional[str] = ..., availableSince: _Optional[_Union[Timestamp, _Mapping]] = ..., predictionMarkets: _Optional[_Iterable[_Union[PredictionMarket, _Mapping]]] = ...) -> None: ...
+    factor: float
+    renamedTo: str
+    renamedAt: Timestamp
+    def __init__(self, exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., normalizedSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., category: _Optional[_Union[Category, str]] = ..., tenor: _Optional[_Union[Tenor, str]] = ..., coinName: _Optional[str] = ..., quoteCoinName: _Optional[str] = ..., fullName: _Optional[str] = ..., lastPrice: _Optional[float] = ..., volume24h: _Optional[float] = ..., volumeChange24h: _Optional[float] = ..., priceChange24h: _Optional[float] = ..., oiChange24h: _Optional[float] = ..., marketcap: _Optional[float] = ..., iconUrl: _Optional[str] = ..., availableSince: _Optional[_Union[Timestamp, _Mapping]] = ..., predictionMarkets: _Optional[_Iterable[_Union[PredictionMarket, _Mapping]]] = ..., factor: _Optional[float] = ..., renamedTo: _Optional[str] = ..., renamedAt: _Optional[_Union[Timestamp, _Mapping]] = ...) -> None: ...
 
 class PredictionMarket(_message.Message):
     __slots__ = ("slug", "question", "groupItemTitle", "outcomes", "lastPrice", "oneDayPriceChange", "prices", "totalVolume", "buyVolume24H", "sellVolume24H", "volumeChange24H", "openInterest", "oneDayOIChange", "uniqueTraders", "orderPriceMinTickSize", "conditionId", "closed", "availableSince", "availableTo", "sportsMarketType", "line")
