@@ -250,12 +250,12 @@ def defects_table() -> str:
     lines = ["| what happens | what tidytape prints |", "| --- | --- |"]
     for defect in ALL:
         with tempfile.TemporaryDirectory() as folder, working_in(Path(folder)):
-            said = "<br>".join(f"`{line}`" for line in defect.printed().splitlines())
+            said = "<br>".join(defect.printed().splitlines())
         lines.append(f"| {defect.happens} | {said} |")
     with tempfile.TemporaryDirectory() as folder, working_in(Path(folder)):
         nobody = Defect("There is no network.", lambda _: None)
         command = f"tidytape download binance BTCUSDT --market um --data trades {nobody.days} --lake lake"
-        lines.append(f"| {nobody.happens} | `{printed(command, 'http://127.0.0.1:9').strip()}` |")
+        lines.append(f"| {nobody.happens} | {printed(command, 'http://127.0.0.1:9').strip()} |")
     return "\n".join(lines)
 
 
