@@ -233,3 +233,22 @@ def test_files_that_count_the_quote_follow_each_other(tmp_path: Path) -> None:
         )
         ingest(file, lake)
     assert rows_of(tmp_path / "lake", "trades", ("BYBIT", "BTCUSD"))["amount"].to_list() == [0.0001, 0.0001]
+
+
+def test_what_a_kind_counts_holds_beside_pulled_rows(tmp_path: Path) -> None:
+    """A file that counts the quote is not taken for coins because pulled candles count coins, and the other way."""
+    name = "BTCUSD_1_2024-08-01_2024-08-31.csv"
+    file = tmp_path / name
+    file.write_text("2024.08.01 00:00,60000,60000,60000,60000,6000\n")  # in UTC+3
+    for number, first in enumerate(("file", "pull")):
+        lake = tmp_path / str(number)
+        with apis.opened("bybit") as exchange:
+            if first == "pull":
+                tidytape.pull(exchange, "BTC/USD:BTC", lake=lake, **ALL)
+            ingest(file, Lake.create(lake), market=Market(exchange="BYBIT"), progress=False)
+            if first == "file":
+                tidytape.pull(exchange, "BTC/USD:BTC", lake=lake, **ALL)
+        rows = rows_of(lake, "candles", ("BYBIT", "BTCUSD"))
+        assert rows.select("volume", "quote_volume").row(0) == (None, 6000.0)
+        closed = [row for row in apis.candles() if row[0] >= START and row[0] + apis.MINUTE <= apis.NOW]
+        assert rows["volume"].to_list()[1:] == pytest.approx([row[5] for row in closed])

@@ -109,7 +109,7 @@ class PulledMarket:
             )
         contract = {"contract": "INVERSE" if is_inverse else "LINEAR", "contract_size": str(size)}
         stated = contract if unit is CountedUnit.CONTRACTS else {}
-        return Market(exchange=exchange, raw_symbol=raw_symbol, amount_unit=unit, **stated)
+        return Market(exchange=exchange, raw_symbol=raw_symbol, amount_unit=self.stated_unit, **stated)
 
     def absence(self, table: Table) -> str | None:
         """Return why the market has no rows of a table, or none that can be converted to coin; None if it has."""

@@ -213,10 +213,11 @@ class Series:
         job = Job(Path(f"{table.name} of {' '.join(self.market.key)}"), facts, layout)
         with Spool() as spool:
             parsed = layout.read(job, spool, lambda _: None)
-            if (
-                table is TRADES
-            ):  # a state that is left out is a hole of the result, but a trade would be missed
+            # A state that is left out is a hole of the result, but a trade would be missed.
+            if table is TRADES:
                 require_good(parsed, job, skip_bad=False)
+            unit = self.market.unit(table)
+            parsed.amount_unit, parsed.is_described = lambda *_: unit, unit is not None
             parsed.markets[self.market.key] = self.market.names
             # ccxt takes Binance's aggregated trades.
             parsed.kind = "aggTrades" if self.market.source in BINANCE else "trades"

@@ -44,16 +44,20 @@ HoldsEvents = Callable[[MarketKey, Collection[Table]], bool]
 """A function that returns whether the lake has rows of a market in one of some tables."""
 
 
-def units_of(text: str | None) -> dict[str, CountedUnit]:
+_TOLD = "/told"
+"""Follows a unit in the registry that the kind of a file told, which decides for no other file."""
+
+
+def units_of(text: str | None) -> dict[str, str]:
     """Return the units by table that the registry's column ``amount_units`` holds.
 
     Examples
     --------
-    >>> units_of("candles=quote,trades=coin")
-    {'candles': <CountedUnit.QUOTE: 'quote'>, 'trades': <CountedUnit.COIN: 'coin'>}
+    >>> units_of("candles=quote/told,trades=coin")
+    {'candles': 'quote/told', 'trades': 'coin'}
     """
     pairs = (part.partition("=") for part in (text or "").split(","))
-    return {table: CountedUnit(unit) for table, _, unit in pairs if unit in set(CountedUnit)}
+    return {table: unit for table, _, unit in pairs if unit.removesuffix(_TOLD) in set(CountedUnit)}
 
 
 def conversions(
@@ -95,7 +99,7 @@ def conversions(
                 for key, contract in contracts.items()
                 if sources.registered.contracts.get(key) != contract
             },
-            {amount.key: units[amount.key] for amount in amounts if sources.is_new_unit(amount)},
+            sources.new_units(amounts),
         ),
     )
 
@@ -151,7 +155,7 @@ class _Registered:
     """What the registry says about contracts and units, by market."""
 
     contracts: Mapping[MarketKey, Contract]
-    units: Mapping[MarketKey, Mapping[str, CountedUnit]]
+    units: Mapping[MarketKey, Mapping[str, str]]
 
     @classmethod
     def of(cls, registered: pl.DataFrame) -> _Registered:
@@ -166,8 +170,14 @@ class _Registered:
         )
 
     def unit_of_table(self, table: Table, key: MarketKey) -> CountedUnit | None:
-        """Return the unit that is registered for a table of a market."""
-        return self.units.get(key, {}).get(table.name)
+        """Return the unit that a caller stated for a table of a market."""
+        unit = self.units.get(key, {}).get(table.name, _TOLD)
+        return None if unit.endswith(_TOLD) else CountedUnit(unit)
+
+    def told_unit(self, table: Table, key: MarketKey) -> CountedUnit | None:
+        """Return the unit of a table of a market that the kind of its first file told."""
+        unit = self.units.get(key, {}).get(table.name, "")
+        return CountedUnit(unit.removesuffix(_TOLD)) if unit.endswith(_TOLD) else None
 
     def unit(self, table: Table, key: MarketKey) -> CountedUnit | None:
         """Return the unit of a table of a market; a registered contract stands for contracts."""
@@ -232,33 +242,50 @@ class _Sources:
         return contracts
 
     def units(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, dict[str, CountedUnit]]:
-        """Return the units by market and table: those of the amounts, and the registered units of the same markets."""
+        """Return the units of the amounts by market and table."""
         units: dict[MarketKey, dict[str, CountedUnit]] = {}
         for amount in amounts:
             if amount.unit is not None:
+                units.setdefault(amount.key, {})[amount.table.name] = amount.unit
+        return units
+
+    def new_units(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, dict[str, str]]:
+        """Return the units by market and table to be registered, with the registered units of the same markets."""
+        units: dict[MarketKey, dict[str, str]] = {}
+        for amount in amounts:
+            if (unit := self._new_unit(amount)) is not None:
                 units_of_market = units.setdefault(
                     amount.key, dict(self.registered.units.get(amount.key, {}))
                 )
-                units_of_market[amount.table.name] = amount.unit
+                units_of_market[amount.table.name] = unit
         return units
 
-    def is_new_unit(self, amount: _Amounts) -> bool:
-        """Return whether a unit must be registered: the caller states it, or the registry has another unit.
+    def _new_unit(self, amount: _Amounts) -> str | None:
+        """Return what must be registered: the unit if the caller states it, or one that the kind of the file tells.
 
-        A unit that the kind of the file tells is registered too, because the lake takes rows without a registered unit
-        for coins. It is not if nothing but coins is known of the market.
+        The lake takes rows without a registered unit for coins or contracts, so the unit of a kind is registered where
+        the exchange documents another one; it decides for no other file.
         """
         registered_unit = self.registered.unit_of_table(amount.table, amount.key)
+        if amount.unit is None:
+            return None
+        if self.market.amount_unit is not None or registered_unit not in {None, amount.unit}:
+            return str(amount.unit)
+        told_unit = self.registered.told_unit(amount.table, amount.key)
         exchange_unit = documented(*amount.key, amount.table.name, otherwise=amount.unit)
-        return (
-            self.market.amount_unit is not None
-            or registered_unit not in {None, amount.unit}
-            or (self.parsed.is_described and {amount.unit, exchange_unit} != {CountedUnit.COIN})
-        )
+        is_known = registered_unit or told_unit or {amount.unit, exchange_unit} == {CountedUnit.COIN}
+        return f"{amount.unit}{_TOLD}" if self.parsed.is_described and not is_known else None
+
+    def is_told(self, table: Table, unit: CountedUnit) -> bool:
+        """Return whether the kind of the file tells the unit of its rows, so that earlier files may count another."""
+        has_rows = any(batch.table is table for batch in self.parsed.batches)
+        is_stated = self.market.stated_unit is not None
+        return has_rows and self.parsed.is_described and not is_stated and unit is not CountedUnit.CONTRACTS
 
     def stored(self, table: Table, key: MarketKey) -> tuple[CountedUnit, Contract | None]:
         """Return the unit and the contract by which the lake converted its amounts of a market."""
-        return self.registered.unit(table, key) or CountedUnit.COIN, self.registered.contracts.get(key)
+        unit = self.registered.told_unit(table, key) or self.registered.unit(table, key) or CountedUnit.COIN
+        return unit, self.registered.contracts.get(key)
 
     def has_coins(self, key: MarketKey) -> bool:
         """Return whether earlier amounts of a market were the files' own coins: no contract is registered."""
@@ -292,12 +319,13 @@ def _require_as_stored(
     """
     for table in COUNTED:
         stored_unit, stored_contract = sources.stored(table, key)
-        unit = units.get(table.name) or sources.registered.unit_of_table(table, key)
+        told_unit = sources.registered.told_unit(table, key)
+        unit = units.get(table.name) or sources.registered.unit_of_table(table, key) or told_unit
         unit = unit or (CountedUnit.CONTRACTS if contract else stored_unit)
         is_contract = unit is CountedUnit.CONTRACTS
         is_same = unit is stored_unit and (not is_contract or stored_contract == contract)
         is_in_coin = is_contract and table in _WITH_COINS and sources.has_coins(key)
-        if is_same or is_in_coin or not holds_events(key, [table]):
+        if is_same or is_in_coin or sources.is_told(table, unit) or not holds_events(key, [table]):
             continue
         stored_text = f"amounts in {stored_unit}"
         if stored_unit is CountedUnit.CONTRACTS and stored_contract:
@@ -362,7 +390,7 @@ def _others(keys: Collection[MarketKey]) -> str:
 
 
 def _registry_rows(
-    contracts: Mapping[MarketKey, Contract], units: Mapping[MarketKey, Mapping[str, CountedUnit]]
+    contracts: Mapping[MarketKey, Contract], units: Mapping[MarketKey, Mapping[str, str]]
 ) -> pl.DataFrame:
     rows = [
         {
@@ -378,5 +406,5 @@ def _registry_rows(
     return MARKETS.conform(pl.DataFrame(rows, schema_overrides=MARKETS.polars())) if rows else MARKETS.empty()
 
 
-def _units_text(units: Mapping[str, CountedUnit]) -> str:
+def _units_text(units: Mapping[str, str]) -> str:
     return ",".join(f"{name}={units[name]}" for name in TABLES if name in units)
