@@ -52,7 +52,7 @@ def test_the_example_runs_and_runs_again(download, mirror):
     assert Lake("lake").scan("trades").collect().height == 35
     mirror.asked.clear()
     code, said, told = download(*words)
-    assert (code, said) == (0, "0 files; 0 rows; 8 other files in the lake already\n"), told
+    assert (code, said) == (0, "0 files; 0 rows; 8 files in the lake already\n"), told
     assert not mirror.asked
 
 

@@ -21,7 +21,7 @@ from tidytape.archives._archive import Archive
 from tidytape.archives._fetching import Fetcher, FileFailedError
 from tidytape.archives._outcome import IN_LAKE, Received, State, ingested, locked, received
 from tidytape.errors import QueryError, TransportError
-from tidytape.lake import MARKETS, Lake, LakeReader
+from tidytape.lake import MARKETS, Lake, LakeReader, _delta
 from tidytape.lake.ingest import Market
 
 _CONNECTIONS = 4
@@ -138,7 +138,7 @@ class DownloadPlan:
         Parameters
         ----------
         lake : path or Lake
-            The lake; it is made if there is none.
+            The lake; if there is none, the first file that may go into it makes one.
         keep : bool
             Whether files stay in the folder after they are ingested.
         folder : path, optional
@@ -169,14 +169,13 @@ class DownloadPlan:
         LakeError
             If the lake cannot be written.
         """
-        if not isinstance(lake, Lake):
-            lake = Lake.create(lake)
+        target = opened(lake)
         home = (
             platformdirs.user_cache_path("tidytape-downloads", appauthor=False)
             if folder is None
             else Path(folder)
         ) / self.archive
-        files = self.without(lake)._files
+        files = self._files if target is None else self.without(target)._files
         rows: list[tuple[object, ...]] = []
         gone_in: set[tuple[str, str]] = set()
         with (
@@ -186,7 +185,9 @@ class DownloadPlan:
             for file, received in self._received(files, home):
                 bar.set_description(file.name)
                 try:
-                    outcome = ingested(received, lake, file.market, source=self._source(file))
+                    if target is None and received.state in IN_LAKE:
+                        target = Lake.create(lake)
+                    outcome = ingested(received, target, file.market, source=self._source(file))
                 except QueryError as error:
                     if (file.symbol, file.data) not in gone_in:
                         raise  # the fact is missing for all files
@@ -258,6 +259,13 @@ class DownloadPlan:
         }
         stated = (f"{name}={fact}" for name, fact in facts.items() if fact is not None)
         return " ".join([f"{self._archive.host}/{file.path}", *stated])
+
+
+def opened(lake: str | Path | Lake | None) -> Lake | None:
+    """Return a lake; None if there is none at a path."""
+    if lake is None or isinstance(lake, Lake):
+        return lake
+    return Lake(lake) if _delta.exists(f"{_delta.root_of(lake)}/{MARKETS.name}", None) else None
 
 
 def _place(home: Path, file: PlannedFile) -> Path:

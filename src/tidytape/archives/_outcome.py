@@ -96,9 +96,9 @@ def received(fetcher: Fetcher, address: str, path: Path, *, checksum: str) -> Re
     return Received(State.OK, path, file.bytes)
 
 
-def ingested(file: Received, lake: Lake, market: Market, *, source: str) -> Outcome:
+def ingested(file: Received, lake: Lake | None, market: Market, *, source: str) -> Outcome:
     """Put a file into the lake, if it may go there, and note its source."""
-    if file.path is None or file.state not in IN_LAKE:
+    if lake is None or file.path is None or file.state not in IN_LAKE:
         return Outcome(file.state, file.bytes, 0, file.reason)
     try:
         read = ingest_one(file.path, lake, market, name=source)

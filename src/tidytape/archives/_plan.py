@@ -14,9 +14,9 @@ import polars as pl
 
 from tidytape.archives._archive import Archive, Kind
 from tidytape.archives._archives import ARCHIVES
-from tidytape.archives._download import DownloadPlan, PlannedFile
+from tidytape.archives._download import DownloadPlan, PlannedFile, opened
 from tidytape.errors import QueryError, nearest
-from tidytape.lake import MARKETS, Lake, _delta
+from tidytape.lake import Lake
 from tidytape.lake._symbols import told_class
 from tidytape.lake.ingest import Market
 from tidytape.query import _values as values
@@ -164,10 +164,8 @@ def plan(
         _host=(mirror or described.host).rstrip("/"),
         _files=tuple(files),
     )
-    if isinstance(lake, str | Path):
-        is_there = _delta.exists(f"{_delta.root_of(lake)}/{MARKETS.name}", None)
-        lake = Lake(lake) if is_there else None
-    return planned if lake is None else planned.without(lake)
+    known_lake = opened(lake)
+    return planned if known_lake is None else planned.without(known_lake)
 
 
 def _named(known: Mapping[str, R], name: object, parameter: str) -> R:

@@ -25,6 +25,8 @@ from tidytape.times import MILLISECOND
 
 _WAITS = (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 """Pauses before a request is sent again after a failure that may pass. [ms]"""
+_FEW_WAITS = _WAITS[:2]
+"""Those before the first answer, because there may be no network. [ms]"""
 
 _KEYS = {"apiKey": "KEY", "secret": "SECRET", "password": "PASSWORD"}
 """Parts of a key in ccxt, and the end of the variable of the environment that holds it."""
@@ -80,6 +82,7 @@ class Source:
                 "exchange", got=kind, expected="a name such as 'bybit', or an object of ccxt.bybit"
             )
         self.name: str = self.exchange.id
+        self._has_answered = False
 
     def __repr__(self) -> str:
         return f"Source({self.name!r})"
@@ -135,9 +138,11 @@ class Source:
         ServiceError
             If it does not answer it: `AuthenticationError`, `RateLimitError`, `ServerError` or `TransportError`.
         """
-        for pause in (*_WAITS, None):
+        for pause in (*(_WAITS if self._has_answered else _FEW_WAITS), None):
             try:
-                return read(getattr(self.exchange, method)(*arguments))
+                answer = read(getattr(self.exchange, method)(*arguments))
+                self._has_answered = True
+                return answer
             except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
                 reason = f"{self.name} answered {method} in another form than ccxt's: {error!r}"
                 raise DecodeError(self._without_key(reason)) from None
@@ -150,7 +155,8 @@ class Source:
     def _ours(self, error: Exception, method: str, arguments: tuple[object, ...]) -> FetchError:
         """Return our error for one of ccxt."""
         request = " ".join([method, *(str(argument) for argument in arguments[:1])])
-        message = self._without_key(f"{self.name} did not answer {request}: {error}")
+        cause = "" if error.__cause__ is None else f" ({error.__cause__})"
+        message = self._without_key(f"{self.name} did not answer {request}: {error}{cause}")
         kinds = {kind.__name__ for kind in type(error).__mro__}
         if kinds & {*_REFUSALS}:
             parameter = "symbols" if "BadSymbol" in kinds else "data"

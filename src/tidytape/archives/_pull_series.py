@@ -81,7 +81,7 @@ class Series:
         """Put what is new into the lake, and return the rows of the result; ``bar`` counts rows."""
         absence = self.market.absence(self.kind.table)
         if absence is not None:
-            return [self._result(rows=0), *self._gaps([self.window], absence)]
+            return self._gaps([self.window], absence)
         since, spans = self.window[0], self._missing()
         try:
             for span in spans:

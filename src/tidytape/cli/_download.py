@@ -75,7 +75,7 @@ def download(
         lake=lake,
         mirror=mirror,
     )
-    there = f"; {counted(planned.known, 'other file')} in the lake already" if planned.known else ""
+    there = f"; {counted(planned.known, 'file')} in the lake already" if planned.known else ""
     if dry_run:
         size = planned.bytes
         if as_json:
@@ -85,7 +85,11 @@ def download(
             text = "of a size that the archive does not tell" if size is None else f"{size:,} bytes"
             typer.echo(f"{counted(planned.files.height, 'file')}, {text}{there}", err=True)
         return
-    files = planned.run(lake, keep=keep, folder=folder)
+    try:
+        files = planned.run(lake, keep=keep, folder=folder)
+    except KeyboardInterrupt:
+        typer.echo("what came so far is in the lake; the same command goes on", err=True)
+        raise
     if as_json:
         put_json(files)
     else:

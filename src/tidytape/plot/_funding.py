@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta, tzinfo
 from typing import Any
 
@@ -20,7 +20,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import require_once
-from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
+from tidytape.plot._tracks import _LATE, Track, Tracks, draw_line, legend_place, set_window, tracks
 
 _DASHES = (0, (3, 2))
 _ALL = 1 - 1e-9  # from this coverage on all open interest counts as covered: the rest is rounding
@@ -56,7 +56,7 @@ def funding(
         ``predicted_close`` [1 per funding interval].
     open_interest : frame of the same kind, key (exchange, raw_symbol, timestamp), any order; optional
         Schema OPEN_INTEREST_AGG in USD, or in coin if all markets have one coin. The picture then also shows the mean
-        that `tidytape.analytics.cross.oi_weighted` returns. If the mean does not always cover all open interest, the
+        that `tidytape.analytics.cross.oi_weighted` returns, if there are several markets. If the mean does not always cover all open interest, the
         legend says which share it covers at least.
     funding_interval : str or timedelta, optional
         Interval that all rates refer to. By default the frame's column ``funding_interval`` says it [ns]; without the
@@ -105,7 +105,7 @@ def funding(
     rates = _annualized(funding_rates, rate_interval)
     series = tracks(rates, "frame", ["settled"], optional=["predicted"])
     means, least_coverage = (Tracks(series.shared, {}), None)
-    if open_interest is not None:
+    if open_interest is not None and len(series.by_label) > 1:
         means, least_coverage = _means(rates, read_frame(open_interest, "open_interest"))
 
     ax = style.framed_axes(ax, 9, 4, timezone)
@@ -116,7 +116,7 @@ def funding(
         look = style.look(ax, index)
         if np.isfinite(track.values["settled"]).any():
             (drawn.settled[label],) = ax.plot(
-                *track.steps("settled"),
+                *_held(track).steps("settled"),
                 drawstyle="steps-post",
                 linewidth=1.5,
                 zorder=2.2,
@@ -149,6 +149,16 @@ def funding(
     set_window(ax, series)
     _legend(drawn, least_coverage)
     return drawn
+
+
+def _held(track: Track) -> Track:
+    """Let a rate hold until the next one where rates come less often than intervals, as settled rates do."""
+    steps = np.diff(track.start)
+    if not steps.size:
+        return track
+    usual = np.median(steps)
+    lengths = np.append(np.where(steps <= _LATE * usual, steps, usual), usual)
+    return replace(track, end=np.maximum(track.end, track.start + lengths))
 
 
 def _annualized(rates: nw.DataFrame[Any], rate_interval: str | timedelta | None) -> nw.DataFrame[Any]:
