@@ -78,7 +78,7 @@ class Mirror:
     files: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, Fault] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
-    """How often each path was asked for."""
+    """How often each path was asked for, its length not counted."""
     sent_heads: list[dict[str, str]] = field(default_factory=list)
     address: str = ""
 
@@ -102,7 +102,7 @@ class Mirror:
                 path = unquote(self.path.lstrip("/"))
                 with lock:
                     number = mirror.asked[path]
-                    mirror.asked[path] += 1
+                    mirror.asked[path] += self.command == "GET"
                     mirror.sent_heads.append(dict(self.headers))
                 request = Request(self, path, mirror.files.get(path), number)
                 fault = mirror.faults.get(path)

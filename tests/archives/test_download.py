@@ -130,6 +130,10 @@ def test_a_day_of_okx_begins_at_16():
             "at most 100,000",
         ),
         ({"contract": "inverse"}, "contract_size"),
+        *(
+            ({"mirror": address}, "mirror: got")
+            for address in ("nonsense", "ftp://x", "http://[::1", "http://", 3)
+        ),
         ({"funding_interval": "soon"}, "funding_interval: got 'soon'"),
     ],
 )
@@ -201,12 +205,13 @@ DEFECTS = {
         "its SHA-256 is .*, published is 000000000000",
     ),
     "no checksum": (zipped_trades(), False, None, "no_checksum", "the archive has no checksum of it"),
-    "checksum of another kind": (
-        zipped_trades(),
-        "md5",
+    "checksum of another kind": (zipped_trades(), "md5", None, "bad_checksum", "is no SHA-256 of it"),
+    "another day": (
+        zipped("BTCUSDT-trades-2024-08-01.csv", binance_trades(DAY + timedelta(days=9), 3)),
+        True,
         None,
-        "no_checksum",
-        "the archive has no checksum of it",
+        "defect",
+        "its rows are of another time: 2024-08-10T00:00:00Z to",
     ),
     "truncated": (zipped_trades()[:150], True, None, "defect", "no whole zip archive"),
     "empty": (b"", True, None, "defect", "the file is empty"),
@@ -273,6 +278,34 @@ def test_blank_open_interest_is_left_out_and_named(mirror, tmp_path):
     assert "metrics without open interest (2); 1 open interest, of 0, which may" in files["reason"][0]
     assert "metrics without open interest (288)" in files["reason"][1]
     assert content(tmp_path)["open_interest"].height == 286
+
+
+@pytest.mark.slow
+def test_a_file_of_another_market_is_a_defect_also_when_it_comes_again(mirror, tmp_path):
+    name = f"BTCUSDT-metrics-{DAY}"
+    for text in (
+        binance_metrics(DAY).replace("BTCUSDT", "ETHUSDT"),
+        binance_metrics(DAY, blank=dict.fromkeys(range(288), ",")),
+    ):
+        mirror.put(METRICS.format(DAY), zipped(f"{name}.csv", text))
+        first = run(plan(mirror, "open_interest"), tmp_path)
+        again = run(plan(mirror, "open_interest"), tmp_path)
+        assert first["state"].to_list() == ["defect"]
+        assert again.equals(first)
+    assert not content(tmp_path).get("open_interest", pl.DataFrame()).height
+
+
+@pytest.mark.slow
+def test_a_midnight_in_two_files_with_two_values_is_named(mirror, tmp_path):
+    for number in (0, 1):
+        day = DAY + timedelta(days=number)
+        name = f"BTCUSDT-metrics-{day}"
+        times = (f"{day} 12:00:00", f"{DAY + timedelta(days=1)} 00:00:00")
+        rows = "".join(f"{time},BTCUSDT,{10 + number},600000.0\n" for time in sorted(times))
+        text = f"create_time,symbol,sum_open_interest,sum_open_interest_value\n{rows}"
+        mirror.put(METRICS.format(day), zipped(f"{name}.csv", text))
+    files = run(plan(mirror, "open_interest", days=2), tmp_path)
+    assert files["reason"].to_list() == [None, "1 of them left out, for another row of their time counts"]
 
 
 @pytest.mark.slow
@@ -397,7 +430,9 @@ def test_a_fact_that_is_missing_is_asked_for_before_anything_is_in_the_lake(mirr
     mirror.asked.clear()
     files = run(plan(mirror, "trades", **asked, contract="linear", contract_size="0.01"), tmp_path)
     assert files["rows"].to_list() == [1, 1]
-    assert not [path for path in mirror.asked if "2024-08-01" in path]  # the file that was read is kept
+    assert not [
+        path for path, count in mirror.asked.items() if count and "2024-08-01" in path
+    ]  # the file that was read is kept
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from mirror import Mirror, breaks_off, put_binance
+from mirror import Mirror, answers, breaks_off, put_binance
 from thorough import often
 from tidytape.lake import TABLES, Lake
 
@@ -82,3 +82,22 @@ def test_killed_at_random_moments_a_download_ends_with_the_lake_of_one_run(tmp_p
                 lakes += 1
     # Nothing is left behind but the locks.
     assert {path.name for path in (tmp_path / "files").rglob("*") if path.is_file()} <= {".lock"}
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_download_that_waits(tmp_path):
+    """polars replaces the handler of the signal, after which a wait without an end is not interrupted."""
+    mirror = Mirror()
+    put_binance(mirror, date(2024, 8, 1), 3, trades=10)
+    for path in [path for path in mirror.files if path.endswith(".zip")]:
+        mirror.faults[path] = answers(429, Retry_After="100")
+    with mirror.served():
+        process = start(mirror, tmp_path / "files", tmp_path / "lake")
+        while not mirror.asked:
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=20)
+    assert process.returncode == 130, text
+    assert "what came so far is in the lake; the same command goes on" in text
+    assert not (tmp_path / "lake").exists()

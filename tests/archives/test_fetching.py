@@ -223,6 +223,37 @@ def test_nobody_there(tmp_path):
     assert caught.value.url.endswith(NAME)
 
 
+def test_a_redirect_to_a_host_that_is_not_there_fails_one_file(mirror, tmp_path):
+    mirror.faults["data/b.zip"] = moved("http://127.0.0.1:1/x")
+    with Fetcher(1, threading.Event()) as fetcher:
+        assert fetcher.file(f"{mirror.address}/{NAME}", tmp_path / "a.zip", is_verified=True)
+        with pytest.raises(FileFailedError, match="ConnectError"):
+            fetcher.file(f"{mirror.address}/data/b.zip", tmp_path / "b.zip", is_verified=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://" + "a" * 300, "http://...:80/", "http://[::1", "file:///etc/passwd"]
+)
+def test_a_redirect_that_is_no_address_fails(mirror, tmp_path, address):
+    mirror.faults[NAME] = moved(address)
+    with pytest.raises(FileFailedError):
+        fetch(mirror, tmp_path)
+
+
+def test_a_mark_that_no_header_can_hold_is_none(mirror, tmp_path):
+    def odd(request: Request) -> bool:
+        request.answer(200, CONTENT, sent=1_000 if request.number == 0 else None, ETag='"\u00e9"')
+        return True
+
+    mirror.faults[NAME] = odd
+    assert fetch(mirror, tmp_path, is_verified=False)
+
+
+def test_a_file_of_another_length_that_an_earlier_run_left_is_fetched_anew(mirror, tmp_path):
+    (tmp_path / "a.zip").write_bytes(CONTENT[:100])
+    assert fetch(mirror, tmp_path, is_verified=False)
+
+
 def test_stopping_ends_a_pause_and_a_body(mirror, tmp_path):
     stop = threading.Event()
     mirror.faults[NAME] = answers(429, Retry_After="100")
@@ -241,17 +272,19 @@ def test_a_slow_server_is_waited_for(mirror, tmp_path):
     [
         (f"{'Ab' * 32}  a.zip\n", "ab" * 32),
         (f"{'ab' * 32}", "ab" * 32),
-        ("", None),
-        ("<html>not found</html>", None),
-        ("ab" * 31, None),
-        ("ab" * 33, None),
+        (f"{'cd' * 32}  b.zip\n{'ab' * 32} *a.zip\n", "ab" * 32),
+        (f"{'ab' * 32}  b.zip\n", ""),
+        ("", ""),
+        ("<html>not found</html>", ""),
+        ("ab" * 31, ""),
+        ("ab" * 64, ""),
     ],
 )
 def test_checksums(mirror, text, found):
     mirror.files["a.CHECKSUM"] = text.encode()
     with Fetcher(1, threading.Event()) as fetcher:
-        assert fetcher.checksum(f"{mirror.address}/a.CHECKSUM") == found
-        assert fetcher.checksum(f"{mirror.address}/b.CHECKSUM") is None
+        assert fetcher.checksum(f"{mirror.address}/a.CHECKSUM", "a.zip") == found
+        assert fetcher.checksum(f"{mirror.address}/b.CHECKSUM", "a.zip") is None
 
 
 def test_of_a_checksum_without_end_only_the_beginning_is_read(mirror):
@@ -266,7 +299,7 @@ def test_of_a_checksum_without_end_only_the_beginning_is_read(mirror):
 
     mirror.faults["a.CHECKSUM"] = endless
     with Fetcher(1, threading.Event()) as fetcher:
-        assert fetcher.checksum(f"{mirror.address}/a.CHECKSUM") == "ab" * 32
+        assert fetcher.checksum(f"{mirror.address}/a.CHECKSUM", "a.zip") == "ab" * 32
 
 
 def test_lengths(mirror):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import platformdirs
@@ -20,12 +20,17 @@ from tqdm.auto import tqdm
 from tidytape.archives._archive import Archive
 from tidytape.archives._fetching import Fetcher, FileFailedError
 from tidytape.archives._outcome import IN_LAKE, Received, State, ingested, locked, received
+from tidytape.archives._planned import PlannedFile
 from tidytape.errors import QueryError, TransportError
 from tidytape.lake import MARKETS, Lake, LakeReader, _delta
-from tidytape.lake.ingest import Market
 
 _CONNECTIONS = 4
 """Most connections to one archive at once."""
+
+_LOOK = 0.2
+"""Time between two looks for an interrupt. [s]"""
+
+R = TypeVar("R")
 
 _TIME = pl.Datetime("ns", "UTC")
 _FILES: Mapping[str, Any] = {
@@ -42,36 +47,6 @@ _RESULTS: Mapping[str, Any] = {
     "reason": pl.String,
     "state": pl.Enum([state.value for state in State]),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
-    """One file of an archive.
-
-    Attributes
-    ----------
-    start, end : datetime
-        The time that it covers, half-open.
-    exchange, symbol : str
-        Its market.
-    data : str
-        Its kind of data.
-    path : str
-        Its path in the archive.
-    name : str
-        What it is called on this machine.
-    market : Market
-        What it does not say.
-    """
-
-    start: datetime
-    end: datetime
-    exchange: str
-    symbol: str
-    data: str
-    path: str
-    name: str
-    market: Market
 
 
 @dataclass(frozen=True)
@@ -185,9 +160,9 @@ class DownloadPlan:
             for file, received in self._received(files, home):
                 bar.set_description(file.name)
                 try:
-                    if target is None and received.state in IN_LAKE:
+                    if target is None and received.state in IN_LAKE and not isinstance(lake, Lake):
                         target = Lake.create(lake)
-                    outcome = ingested(received, target, file.market, source=self._source(file))
+                    outcome = ingested(received, target, file, source=self._source(file))
                 except QueryError as error:
                     if (file.symbol, file.data) not in gone_in:
                         raise  # the fact is missing for all files
@@ -233,7 +208,7 @@ class DownloadPlan:
                         file = remaining.popleft()
                         waiting.append((file, pool.submit(self._receive, fetcher, file, home)))
                     file, future = waiting.popleft()
-                    yield file, future.result()
+                    yield file, _awaited(future)
             finally:
                 stop.set()
                 pool.shutdown(cancel_futures=True)
@@ -259,6 +234,13 @@ class DownloadPlan:
         }
         stated = (f"{name}={fact}" for name, fact in facts.items() if fact is not None)
         return " ".join([f"{self._archive.host}/{file.path}", *stated])
+
+
+def _awaited(future: Future[R]) -> R:
+    """Return the result of a future, in a way that Ctrl-C ends: polars' handler does not interrupt an endless wait."""
+    while not wait([future], timeout=_LOOK).done:
+        pass
+    return future.result()
 
 
 def opened(lake: str | Path | Lake | None) -> Lake | None:

@@ -38,7 +38,9 @@ _MOST_WITHOUT_LENGTH = 2**32
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ABSENT = frozenset({404, 410})
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
-_SHA256 = re.compile(r"\b[0-9a-fA-F]{64}\b")
+_SHA256 = re.compile(r"(?<![0-9a-zA-Z])([0-9a-fA-F]{64})(?![0-9a-zA-Z])(?:[ \t]+\*?([^\s*]+))?")
+_MOST_OF_CHECKSUM = 1_000
+"""Most that is read of a checksum. [bytes]"""
 
 
 class FileFailedError(Exception):
@@ -124,15 +126,29 @@ class Fetcher:
 
         return self._retried(address, ask)
 
-    def checksum(self, address: str) -> str | None:
-        """Return the SHA-256 that an address holds, in lower case; None if it holds none."""
+    def checksum(self, address: str, name: str) -> str | None:
+        """Return the SHA-256 of a file that an address holds, in lower case.
+
+        Returns
+        -------
+        str or None
+            None if there is nothing, and empty if what is there has none, or only those of other files.
+        """
 
         def ask() -> str | None:
             with self._client.stream("GET", address) as response:
                 _require_answer(response)
-                beginning = next(response.iter_bytes(1000), b"")
-                found = _SHA256.search(beginning.decode("ascii", "replace")) if response.is_success else None
-            return None if found is None else found[0].lower()
+                beginning = b""
+                for chunk in response.iter_bytes():
+                    self._require_running()
+                    beginning += chunk
+                    if len(beginning) > _MOST_OF_CHECKSUM:
+                        break
+            if not response.is_success:
+                return None
+            found = _SHA256.findall(beginning[:_MOST_OF_CHECKSUM].decode("ascii", "replace"))
+            digests = [digest for digest, named in found if named in {"", name}]
+            return str(digests[0]).lower() if digests else ""
 
         return self._retried(address, ask)
 
@@ -164,6 +180,8 @@ class Fetcher:
             If the caller stopped.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not is_verified and self.length(address) != path.stat().st_size:
+            path.unlink()  # an earlier run left it
         if not path.exists():
             part = _Part(path, is_verified=is_verified, goes_on=self._sends_parts)
             while not part.is_whole:
@@ -203,7 +221,7 @@ class Fetcher:
                 return ask()
             except httpx.TransportError as error:
                 raise _broken(error) from error
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
                 raise FileFailedError(_named(error)) from error
 
         retrying = Retrying(
@@ -216,7 +234,7 @@ class Fetcher:
         try:
             answer = retrying(attempt)
         except _TryAgainError as error:
-            if not error.is_connected:
+            if not self._has_connected:
                 raise TransportError(f"no connection to {address}: {error}", url=address) from error
             raise FileFailedError(f"{error}, {retrying.statistics['attempt_number']} times") from error
         self._has_connected = True
@@ -352,4 +370,5 @@ def _named(error: Exception) -> str:
 def _validator(response: httpx.Response) -> str:
     """Return what an ``If-Range`` may hold: a strong entity tag, else the time of the last change."""
     tag = str(response.headers.get("ETag", ""))
-    return tag if tag.startswith('"') else str(response.headers.get("Last-Modified", ""))
+    mark = tag if tag.startswith('"') else str(response.headers.get("Last-Modified", ""))
+    return mark if mark.isascii() else ""

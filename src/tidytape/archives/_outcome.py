@@ -7,13 +7,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import unquote
 
 import filelock
 
 from tidytape.archives._fetching import Fetcher, FileFailedError
+from tidytape.archives._planned import PlannedFile
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest import Market
 from tidytape.lake.ingest._run import ingest_one
 
 
@@ -79,11 +80,11 @@ def received(fetcher: Fetcher, address: str, path: Path, *, checksum: str) -> Re
             return Received(State.ABSENT, reason="the archive does not have it")
         if not checksum:
             return Received(State.NO_CHECKSUM, path, file.bytes, "the archive publishes no checksums")
-        expected = fetcher.checksum(address + checksum)
-        if expected is not None and expected != file.sha256:
+        expected = _checksum(fetcher, address, checksum)
+        if expected not in {None, file.sha256}:
             path.unlink()
             file = fetcher.file(address, path, is_verified=True)
-            expected = fetcher.checksum(address + checksum)
+            expected = _checksum(fetcher, address, checksum)
     except FileFailedError as error:
         return Received(State.FAILED, reason=str(error))
     if file is None:
@@ -91,17 +92,23 @@ def received(fetcher: Fetcher, address: str, path: Path, *, checksum: str) -> Re
     if expected is None:
         return Received(State.NO_CHECKSUM, path, file.bytes, "the archive has no checksum of it")
     if expected != file.sha256:
-        reason = f"its SHA-256 is {file.sha256[:12]}…, published is {expected[:12]}…"
+        reason = "what is published as its checksum is no SHA-256 of it"
+        if expected:
+            reason = f"its SHA-256 is {file.sha256[:12]}…, published is {expected[:12]}…"
         return Received(State.BAD_CHECKSUM, path, file.bytes, reason)
     return Received(State.OK, path, file.bytes)
 
 
-def ingested(file: Received, lake: Lake | None, market: Market, *, source: str) -> Outcome:
+def _checksum(fetcher: Fetcher, address: str, suffix: str) -> str | None:
+    return fetcher.checksum(address + suffix, unquote(address).rpartition("/")[2])
+
+
+def ingested(file: Received, lake: Lake | None, planned: PlannedFile, *, source: str) -> Outcome:
     """Put a file into the lake, if it may go there, and note its source."""
     if lake is None or file.path is None or file.state not in IN_LAKE:
         return Outcome(file.state, file.bytes, 0, file.reason)
     try:
-        read = ingest_one(file.path, lake, market, name=source)
+        read = ingest_one(file.path, lake, planned.market, name=source, check=planned.require)
     except IngestError as error:
         return file.left_out(
             str(error).removeprefix(f"{file.path}: ").replace(str(file.path), file.path.name)
@@ -111,9 +118,11 @@ def ingested(file: Received, lake: Lake | None, market: Market, *, source: str) 
             raise
         return file.left_out("it is empty, or of a kind that tidytape does not know")
     rows = sum(count.read for count in read.counts)
+    left_out = sum(count.superseded for count in read.counts)
     remarks = [
         *([file.reason] if file.reason else []),
         *([] if rows or read.already_ingested else ["it has no rows"]),
+        *([f"{left_out:,} of them left out, for another row of their time counts"] if left_out else []),
         *(f"left out: {what} ({count:,})" for what, count in read.ignored),
         *(str(note) for note in read.notes if not note.said.startswith("read as ")),
     ]

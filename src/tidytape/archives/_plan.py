@@ -10,11 +10,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 import polars as pl
 
 from tidytape.archives._archive import Archive, Kind
 from tidytape.archives._archives import ARCHIVES
-from tidytape.archives._download import DownloadPlan, PlannedFile, opened
+from tidytape.archives._download import DownloadPlan, opened
+from tidytape.archives._planned import PlannedFile
 from tidytape.errors import QueryError, nearest
 from tidytape.lake import Lake
 from tidytape.lake._symbols import told_class
@@ -157,15 +159,27 @@ def plan(
     if len(files) > _MOST_FILES:
         expected = f"a window that needs at most {_MOST_FILES:,} files"
         raise QueryError("start", got=start, expected=expected)
+    host = described.host if mirror is None else _address(mirror)
     planned = DownloadPlan(
         archive=described.name,
         known=0,
         _archive=described,
-        _host=(mirror or described.host).rstrip("/"),
+        _host=host,
         _files=tuple(files),
     )
     known_lake = opened(lake)
     return planned if known_lake is None else planned.without(known_lake)
+
+
+def _address(mirror: str) -> str:
+    """Return the address of a mirror, without a slash at the end."""
+    try:
+        is_address = httpx.URL(mirror).scheme in {"http", "https"} and bool(httpx.URL(mirror).host)
+    except (httpx.InvalidURL, TypeError):
+        is_address = False
+    if not is_address:
+        raise QueryError("mirror", got=mirror, expected="the address of a server, e.g. http://127.0.0.1:8123")
+    return mirror.rstrip("/")
 
 
 def _named(known: Mapping[str, R], name: object, parameter: str) -> R:

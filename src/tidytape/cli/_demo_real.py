@@ -134,7 +134,8 @@ def _size(planned: DownloadPlan, coin: str, folder: Path) -> int:
         raise TransportError(f"{error}; {_without_network(folder)}", url=error.url) from error
     if not size:
         expected = "a coin whose symbol with USDT is in the archive, e.g. BTC or 1000PEPE"
-        raise QueryError("real", got=coin, expected=expected)
+        hint = f"it has none of {counted(planned.files.height, 'file')} such as {planned.files['address'][0]}"
+        raise QueryError("real", got=coin, expected=expected, hint=hint)
     return size
 
 

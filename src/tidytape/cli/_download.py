@@ -111,6 +111,11 @@ def _summary(files: pl.DataFrame) -> str:
         lines.append(
             escaped(f"{symbol} {what}: {state}, {reason}: {', '.join(map(str, days[:_SHOWN]))}{more}")
         )
+    unknown = files.group_by("raw_symbol", maintain_order=True).agg((pl.col("state") == "absent").all())
+    for (symbol,) in unknown.filter("state").select("raw_symbol").iter_rows():
+        lines.append(
+            escaped(f"no file of {symbol}: is that how the exchange writes it, and did it trade then?")
+        )
     rows = f"{files['rows'].sum():,} rows"
     return "\n".join([*lines, f"{counted(files.height, 'file')}{': ' if states else ''}{states}; {rows}"])
 

@@ -56,8 +56,8 @@ def funding(
         ``predicted_close`` [1 per funding interval].
     open_interest : frame of the same kind, key (exchange, raw_symbol, timestamp), any order; optional
         Schema OPEN_INTEREST_AGG in USD, or in coin if all markets have one coin. The picture then also shows the mean
-        that `tidytape.analytics.cross.oi_weighted` returns, if there are several markets. If the mean does not always cover all open interest, the
-        legend says which share it covers at least.
+        that `tidytape.analytics.cross.oi_weighted` returns, if there are several markets. If the mean does not always
+        cover all open interest, the legend says which share it covers at least.
     funding_interval : str or timedelta, optional
         Interval that all rates refer to. By default the frame's column ``funding_interval`` says it [ns]; without the
         column it is 8 hours, to which the client converts rates unless you ask for something else. The title says

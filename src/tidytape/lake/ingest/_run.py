@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +133,9 @@ def ingest(
     raise _failed(failures, report)
 
 
-def ingest_one(path: Path, lake: Lake, market: Market, *, name: str) -> FileReport:
+def ingest_one(
+    path: Path, lake: Lake, market: Market, *, name: str, check: Callable[[Parsed], None]
+) -> FileReport:
     """Put one file that is recognised into a lake, as `ingest` does, without a report about markets.
 
     Parameters
@@ -145,7 +147,10 @@ def ingest_one(path: Path, lake: Lake, market: Market, *, name: str) -> FileRepo
     market : Market
         What the file does not say about its market.
     name : str
-        Another name of the file, which the lake notes, see `LakeReader.has_source`; not if every row was left out.
+        Another name of the file, which the lake notes, see `LakeReader.has_source`; nothing is noted of a file of which
+        every row was left out.
+    check : callable
+        Called with what was read, before anything is written; it may raise an IngestError.
 
     Raises
     ------
@@ -157,9 +162,12 @@ def ingest_one(path: Path, lake: Lake, market: Market, *, name: str) -> FileRepo
     with read.spool:
         if read.error is not None:
             raise read.error
-        is_left_out = read.parsed is not None and read.parsed.ignored and not read.parsed.batches
-        names = [] if is_left_out else [name]
-        return Writer(lake, market).put(read.job, read.parsed, read.source, names=names)
+        if read.parsed is not None:
+            check(read.parsed)
+            if read.parsed.ignored and not read.parsed.batches:
+                ignored = tuple(sorted(read.parsed.ignored.items()))
+                return FileReport(str(path), lines=read.parsed.lines, ignored=ignored)
+        return Writer(lake, market).put(read.job, read.parsed, read.source, names=[name])
 
 
 def _put_all(
