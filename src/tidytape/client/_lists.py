@@ -183,6 +183,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``available_to`` : timestamp, Market expiry. [UTC]
             - ``sports_market_type`` : string, Sports market type.
             - ``line`` : float64, Line value for sports markets.
+            - ``outcome`` : string, Outcome that the market is; null where the service does not tell.
 
         Raises
         ------
@@ -200,8 +201,8 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
         ...     outcomes = client.prediction_markets()
-        >>> outcomes["outcomes"].to_list()
-        [['Yes', 'No'], ['Yes', 'No']]
+        >>> outcomes.select("slug", "outcome").rows()
+        [('above-60000', 'Yes'), ('above-60000', 'No')]
         """
         return self._table("prediction-markets", MarketsQuery(**arguments_of(locals())))
 
