@@ -146,7 +146,10 @@ def test_recorded_volatilities_follow_from_recorded_prices(chains):
     assert set(near["status"]) == {"ok"}
     # Volatilities are recorded to 0.01%, and forwards of a snapshot are seconds apart.
     assert (near["implied_volatility"] - near["recorded"]).abs().median() < 0.01
-    assert set(got.filter(pl.col("implied_volatility").is_null())["status"]) == {"below_intrinsic", "no_time_value"}
+    assert set(got.filter(pl.col("implied_volatility").is_null())["status"]) == {
+        "below_intrinsic",
+        "no_time_value",
+    }
 
 
 # -- and back
@@ -271,7 +274,10 @@ def test_rows_stay_where_they_are():
 def test_an_expiry_that_is_a_date():
     frame = option(mark_price=0.05, implied_volatility=50.0)
     dates = frame.with_columns(pl.col("expiry").dt.date())
-    for function, column in ((options.implied_volatility, "implied_volatility"), (options.black76_price, "black76_price")):
+    for function, column in (
+        (options.implied_volatility, "implied_volatility"),
+        (options.black76_price, "black76_price"),
+    ):
         got, want = function(dates), function(frame)
         assert got.select("expiry", column).rows() == want.select("expiry", column).rows()
 
@@ -299,9 +305,9 @@ def test_premium_in_quote_is_that_in_coin():
     frame = option(mark_price=[0.05, 0.3], strike=[70_000.0, 50_000.0])
     quote = frame.with_columns(mark_price=pl.col("mark_price") * 70_000)
     want = options.implied_volatility(frame)["implied_volatility"].to_list()
-    assert options.implied_volatility(quote, premium="quote")["implied_volatility"].to_list() == pytest.approx(
-        want, rel=1e-12
-    )
+    assert options.implied_volatility(quote, premium="quote")[
+        "implied_volatility"
+    ].to_list() == pytest.approx(want, rel=1e-12)
 
 
 def test_search_has_an_end_everywhere():

@@ -355,6 +355,7 @@ def implied_volatility(
     volatilities = np.full(len(paid), np.nan)
     volatilities[is_solvable] = 100 * deviation / np.sqrt(life[is_solvable] / YEAR)
     result = rows.select(*names).with_columns(
-        number_column("implied_volatility", volatilities), nw.new_series("status", status.tolist(), nw.String, backend="polars")
+        number_column("implied_volatility", volatilities),
+        nw.new_series("status", status.tolist(), nw.String, backend="polars"),
     )
-    return opened.table.closed(result, like_rows=True)
+    return opened.table.closed(result, like_rows=True, main=["status", "implied_volatility"])
