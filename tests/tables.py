@@ -7,11 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
+import polars as pl
 import pytest
 
-__all__ = ["each_row"]
+__all__ = ["each_row", "in_columns"]
 
 Test = Callable[..., None]
+
+
+def in_columns(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+    """Return a frame, which must have these columns and no others, with its columns in the order of these names."""
+    names = list(names)
+    assert sorted(frame.columns) == sorted(names)
+    return frame.select(names)
+
+
 Param = type(pytest.param())
 
 

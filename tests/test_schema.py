@@ -39,23 +39,23 @@ COLUMNS = {
     "TRADE_SIDE_AGNOSTIC_AGG": f"{MARKET} {AMOUNTS} {CANDLE}",
     "TRADE_AGG": f"{SIDED} {AMOUNTS} {CANDLE}",
     "OPEN_INTEREST_AGG": f"{MARKET} {AMOUNTS} open high low close",
-    "FUNDING_RATE_AGG": f"{MARKET} is_final rate_open rate_high rate_low rate_close "
-    "predicted_open predicted_high predicted_low predicted_close",
+    "FUNDING_RATE_AGG": f"{MARKET} is_final rate_open rate_high rate_low "
+    "predicted_open predicted_high predicted_low predicted_close rate_close",
     "LIQUIDATION_AGG": f"{SIDED} {AMOUNTS} liquidations",
-    "TOKEN_SUPPLY_AGG": f"{OF_COIN} is_final marketcap first_marketcap marketcap_dominance_percent "
-    "circulating_supply total_supply max_supply total_value_locked fully_diluted_valuation total_volume "
-    "usd_price cg_marketcap_rank chain contract_address",
+    "TOKEN_SUPPLY_AGG": f"{OF_COIN} is_final chain contract_address first_marketcap total_supply max_supply "
+    "total_value_locked fully_diluted_valuation total_volume cg_marketcap_rank "
+    "circulating_supply usd_price marketcap marketcap_dominance_percent",
     "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": f"{OF_TENOR} is_final implied_volatility",
     "SKEW_OPTION_SUMMARY_AGG": f"{OF_TENOR} is_final skew",
     "VOLUME_PROFILE_AGG": f"{MARKET} {LEVELS} price buy_volume sell_volume volume",
     "TPO_AGG": f"{MARKET} {LEVELS} period_start period_end block_size_minutes poc_price vah_price val_price "
     "profile_high profile_low opening_price closing_price ibr_high ibr_low total_tpo_count "
     "value_area_percentage poor_highs poor_lows total_volume single_prints "
-    "price block_ids buy_volume sell_volume tpo_count volume first_touch_block last_touch_block",
+    "buy_volume sell_volume first_touch_block last_touch_block price block_ids tpo_count volume",
     "VENUEX_LIQUIDATION_AGG": f"{OF_COIN} {LEVELS} price liquidations",
     "BLOCK_BOOK_SNAPSHOT_AGG": f"{MARKET} {LEVELS} side price size",
-    "CME_OPEN_INTEREST_AGG": f"{MARKET} {AMOUNTS} open high low close value_open value_high value_low "
-    "value_close price_open price_high price_low price_close",
+    "CME_OPEN_INTEREST_AGG": f"{MARKET} {AMOUNTS} open high low value_open value_high value_low "
+    "price_open price_high price_low price_close value_close close",
     "OPTION_OPEN_INTEREST_AGG": f"{MARKET} {AMOUNTS} underlying_price_close oi_close",
 }
 
@@ -244,7 +244,10 @@ def test_shape_of_the_market_lists(schema: Schema, key: tuple[str, ...], odd: di
 
 
 def test_prediction_markets_are_the_entries_with_their_market() -> None:
-    assert PREDICTION_MARKETS.names == ("exchange", "raw_symbol", *PREDICTION_MARKET_ENTRY.names)
+    entry = PREDICTION_MARKET_ENTRY.names
+    assert sorted(PREDICTION_MARKETS.names) == sorted(("exchange", "raw_symbol", *entry))
+    assert PREDICTION_MARKETS.names[:3] == ("exchange", "raw_symbol", "slug")
+    assert PREDICTION_MARKETS.names[-4:] == ("outcome", "one_day_price_change", "total_volume", "last_price")
     assert PREDICTION_MARKET_ENTRY.key == ("slug",)
 
 
@@ -256,8 +259,8 @@ def test_block_sizes_are_of_markets() -> None:
 def test_sessions_are_market_profiles_without_their_levels() -> None:
     tpo = schema_of("TPO_AGG")
     levels = {field.column for field in data_type("TPO_AGG").levels[0].fields}
-    assert TPO_SESSIONS.columns == tuple(column for column in tpo.columns if column.name not in levels)
-    assert TPO_SESSIONS.names[-1] == "single_prints"
+    assert {*TPO_SESSIONS.columns} == {column for column in tpo.columns if column.name not in levels}
+    assert TPO_SESSIONS.names[-4:] == ("total_volume", "val_price", "poc_price", "vah_price")
     assert TPO_SESSIONS.key == ("exchange", "raw_symbol", "timestamp")
     assert TPO_SESSIONS.key_of(grouped=True)[0] == "coin"
 

@@ -856,6 +856,9 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
     Field("availableTo", "available_to", "timestamp", "UTC", "Market expiry"),
     Field("sportsMarketType", "sports_market_type", "string", "", "Sports market type"),
     _double("line", "line", "", "Line value for sports markets", signed=True),
+    Field(
+        "outcome", "outcome", "string", "", "Outcome that the market is; null where the service does not tell"
+    ),
 )
 """The fields of a prediction-market entry."""
 

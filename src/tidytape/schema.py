@@ -19,7 +19,7 @@ Examples
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
@@ -48,9 +48,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BLOCK_SIZES",
     "HOLDINGS",
+    "HOLDING_FIELDS",
     "MARKETS",
     "PREDICTION_MARKETS",
     "PREDICTION_MARKET_ENTRY",
+    "RULES",
     "TPO_SESSIONS",
     "Column",
     "Columns",
@@ -58,6 +60,7 @@ __all__ = [
     "Schema",
     "column_name",
     "data_type",
+    "ordered",
     "schema_of",
 ]
 
@@ -76,6 +79,22 @@ Dtype = Literal[
 ]
 
 _NAME = attrgetter("name")
+
+_FIRST = ("timestamp", "exchange", "raw_symbol")
+
+_RULES = (
+    "amount_unit block_size is_final first_timestamp last_timestamp period_start period_end block_size_minutes coverage"
+    " markets sessions funding_interval chain contract_address coin_name quote_coin_name full_name icon_url"
+    " available_since available_to quiet tables gaps_from"
+    " share rule tie stop poc_tie within low_poc high_poc max_valley min_second initial_balance_minutes extension_from"
+    " min_excess_rows lookback max_quiet min_normal max_trend extreme has_blocks"
+    " anchor anchored_at change price_band oi_band threshold threshold_rule gap smallest is_lower_bound"
+    " reference_rule universe_known universe_size time_rule spreading shares_block is_crossed bid_covered ask_covered"
+    " is_standing is_start_known is_end_known known_at_rule estimator window method atm delta short_days long_days"
+    " short_tenor long_tenor flat_within z_score_since percentile_since rank_since"
+)
+RULES = frozenset(_RULES.split())
+"""Columns that describe a row or say how it was computed, unless a function has one among its main results."""
 
 _DTYPE: dict[str, Dtype] = {
     "double": "float64",
@@ -166,6 +185,42 @@ class Columns:
         return pl.DataFrame(schema=self.polars())
 
 
+def ordered(names: Iterable[str], *, key: Iterable[str] = (), main: Sequence[str] = ()) -> list[str]:
+    """Return the columns of a frame in the order of every frame: what a row is first, its results last.
+
+    polars and pandas print the first and the last columns of a wide frame. So the order is ``timestamp``, ``exchange``,
+    ``raw_symbol`` and the rest of the key; other identity; descriptors and rules; results; and at the very end the
+    results that a user came for. Within a group, columns keep their order, so a caller's column that a function leaves
+    as it is stands before the results that the function adds.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Columns of the frame.
+    key : iterable of str
+        Columns that identify a row, beside the names of the market.
+    main : sequence of str
+        The results that a user came for, the most wanted last; wide frames show four. A column among them is no key.
+
+    Examples
+    --------
+    >>> ordered(["coin", "price", "poc", "rule", "rows", "timestamp"], key=["price"], main=["poc"])
+    ['timestamp', 'price', 'coin', 'rule', 'rows', 'poc']
+    """
+    key = (name for name in key if name not in RULES)
+    first = dict.fromkeys((*_FIRST, *key, *(field.column for field in IDENTITY_FIELDS)))
+    places = {name: place for place, name in enumerate(first)}
+
+    def place(name: str) -> tuple[int, int]:
+        if name in main:
+            return 3, main.index(name)
+        if name in places:
+            return 0, places[name]
+        return 1 if name in RULES else 2, 0
+
+    return sorted(names, key=place)
+
+
 @dataclass(frozen=True, slots=True)
 class Schema(Columns):
     """The shape of one tidy frame.
@@ -201,14 +256,16 @@ class Schema(Columns):
         return ("coin", *self.key) if grouped and "coin" not in self.key else self.key
 
     def with_coverage(self) -> Schema:
-        """Return the schema of groups of exchanges: with one more column, ``coverage``.
+        """Return the schema of groups of exchanges: with one more column, ``coverage``, after ``is_final``.
 
         Examples
         --------
-        >>> TPO_SESSIONS.with_coverage().names[-2:]
-        ('single_prints', 'coverage')
+        >>> schema_of("OPEN_INTEREST_AGG").with_coverage().names[8:11]
+        ('is_final', 'coverage', 'open')
         """
-        return replace(self, columns=(*self.columns, Column.of(COVERAGE, nullable=True)))
+        place = self.names.index(_IS_FINAL.name) + 1
+        coverage = Column.of(COVERAGE, nullable=True)
+        return replace(self, columns=(*self.columns[:place], coverage, *self.columns[place:]))
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return ``frame`` with the schema's columns first, in their order and dtypes; other columns come last.
@@ -251,6 +308,25 @@ class Schema(Columns):
             raise DecodeError(
                 f"{self.name}: a column does not have its dtype: {error}", data_type=self.name
             ) from error
+
+    def arranged(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return a frame, which may lack columns, in the schema's order; other columns stand before the last four.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> BLOCK_SIZES.arranged(pl.DataFrame({"note": ["new"], "block_size": [0.5], "exchange": ["X"]})).columns
+        ['exchange', 'note', 'block_size']
+        """
+        results = [name for name in self.names[-4:] if name not in _FIRST]
+        known = {*self.names}
+        order = [
+            *(name for name in self.names if name not in results),
+            *(name for name in frame.columns if name not in known),
+            *results,
+        ]
+        order = [name for name in order if name in frame.columns]
+        return frame if order == frame.columns else frame[order]
 
     def require(self, names: Iterable[str]) -> None:
         """Raise MissingColumnError unless every column of the schema is among ``names``."""
@@ -352,6 +428,29 @@ def _cast(expression: pl.Expr, actual: pl.DataType, expected: pl.DataType) -> pl
     return expression.cast(expected)
 
 
+_MAIN: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "TRADE": ("id", "price", "amount", "quote_amount"),
+        "FUNDING_RATE_AGG": ("predicted_close", "rate_close"),
+        "TOKEN_SUPPLY_AGG": ("circulating_supply", "usd_price", "marketcap", "marketcap_dominance_percent"),
+        "VOLUME_PROFILE_AGG": ("price", "buy_volume", "sell_volume", "volume"),
+        "TPO_AGG": ("price", "block_ids", "tpo_count", "volume"),
+        "VENUEX_LIQUIDATION_AGG": ("price", "liquidations"),
+        "BLOCK_BOOK_SNAPSHOT_AGG": ("side", "price", "size"),
+        "CME_OPEN_INTEREST_AGG": ("price_close", "value_close", "close"),
+    }
+)
+"""The results of a data type that a user came for, the most wanted last, where they are not its last fields."""
+
+
+def _arranged(
+    columns: Iterable[Column], *, key: Iterable[str], main: Sequence[str] = ()
+) -> tuple[Column, ...]:
+    """Return columns in the order of every frame."""
+    by_name = {column.name: column for column in columns}
+    return tuple(by_name[name] for name in ordered(by_name, key=key, main=main))
+
+
 _IS_FINAL = Column(
     "is_final",
     "bool",
@@ -413,7 +512,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
     >>> schema_of("BLOCK_BOOK_SNAPSHOT_AGG").key
     ('exchange', 'raw_symbol', 'timestamp', 'side', 'price')
     >>> schema_of("LIQUIDATION_AGG", grouped=True).names[-2:]
-    ('liquidations', 'coverage')
+    ('coverage', 'liquidations')
     """
     facts = data_type(name)
     identity, descriptors = _identity(facts), _descriptors(facts)
@@ -423,9 +522,6 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
         key.append("coin")
     key += [column for column, is_key in (("side", facts.per_side), ("tenor", facts.per_tenor)) if is_key]
     key.append("timestamp")
-    # polars and pandas print the first and the last columns of a wide frame, so the values come last.
-    time_columns = (field.column for field in facts.fields if field.kind == "timestamp")
-    order = list(dict.fromkeys(("timestamp", *key, *(column.name for column in columns), *time_columns)))
     series_columns = {column.name for column in columns}
     columns += [
         Column.of(field, nullable=field.column not in _NEVER_NULL)
@@ -433,6 +529,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
         if field.column not in series_columns
     ]
     rows = "one row per series and timestamp"
+    first = [*key]
     if facts.interval_optional:
         key.append("id")
         rows = "one row per trade"
@@ -451,11 +548,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
             columns.append(Column("volume", "float64", AMOUNT, nullable=True, doc=doc))
     schema = Schema(
         facts.name,
-        tuple(
-            sorted(
-                columns, key=lambda column: order.index(column.name) if column.name in order else len(order)
-            )
-        ),
+        _arranged(columns, key=first, main=_MAIN.get(name, ())),
         tuple(key),
         rows,
         identity=tuple(column.name for column in identity),
@@ -540,8 +633,13 @@ def type_hint(name: object) -> str | None:
 
 MARKETS = Schema(
     "MARKETS",
-    tuple(
-        Column.of(field, nullable=field.column not in {"exchange", "raw_symbol"}) for field in MARKET_FIELDS
+    _arranged(
+        (
+            Column.of(field, nullable=field.column not in {"exchange", "raw_symbol"})
+            for field in MARKET_FIELDS
+        ),
+        key=(),
+        main=("oi_change_24h", "price_change_24h", "volume_24h", "last_price"),
     ),
     ("exchange", "raw_symbol", "tenor"),
     "one row per market; of an option summary one per tenor",
@@ -558,7 +656,11 @@ PREDICTION_MARKET_ENTRY = Schema(
 
 PREDICTION_MARKETS = Schema(
     "PREDICTION_MARKETS",
-    (MARKETS["exchange"], MARKETS["raw_symbol"], *PREDICTION_MARKET_ENTRY.columns),
+    _arranged(
+        (MARKETS["exchange"], MARKETS["raw_symbol"], *PREDICTION_MARKET_ENTRY.columns),
+        key=("slug",),
+        main=("outcome", "one_day_price_change", "total_volume", "last_price"),
+    ),
     ("exchange", "raw_symbol", "slug"),
     "one row per market and prediction market it is an outcome of",
 )
@@ -573,60 +675,57 @@ BLOCK_SIZES = Schema(
 )
 """Shape of ``Client.block_sizes()``."""
 
+HOLDING_FIELDS = (
+    Column("exchange", "string", "", "Exchange; null for token supply", nullable=True),
+    Column(
+        "raw_symbol",
+        "string",
+        "",
+        "Symbol of the market on its exchange; of token supply the token",
+        nullable=True,
+    ),
+    Column("type", "string", "", "Data type"),
+    Column("category", "string", "", "Market class", nullable=True),
+    Column("coin", "string", "", "Base asset", nullable=True),
+    Column("normalized_symbol", "string", "", "Cross-exchange symbol", nullable=True),
+    Column("first_timestamp", "timestamp", "UTC", "First event that the type is made of", nullable=True),
+    Column(
+        "last_timestamp",
+        "timestamp",
+        "UTC",
+        "Last event; of recorded candles the start of the last",
+        nullable=True,
+    ),
+    Column("rows", "int64", "events", "Events that the type is made of", nullable=True),
+    Column("gaps", "int64", "gaps", "Stretches without an event that last at least `quiet`", nullable=True),
+    Column("longest_gap", "duration", "", "Longest of them; null without any", nullable=True),
+    Column("quiet", "duration", "", "From what length on a stretch without an event is a gap", nullable=True),
+    Column("bytes", "int64", "bytes", "Size of the files that hold the events", nullable=True),
+    Column("tables", "string", "", "Tables of the lake that hold the events", nullable=True),
+    Column("gaps_from", "string", "", "What the gaps are read from: events, minutes or files", nullable=True),
+    Column(
+        "available_since",
+        "timestamp",
+        "UTC",
+        "When the market became available, as markets() has it",
+        nullable=True,
+    ),
+    MARKETS["renamed_to"],
+    MARKETS["renamed_at"],
+    Column(
+        "gap_starts",
+        "list[timestamp]",
+        "UTC",
+        "Last event before each gap, in order of time",
+        nullable=True,
+    ),
+    Column("gap_ends", "list[timestamp]", "UTC", "First event after each gap", nullable=True),
+)
+"""The columns of `HOLDINGS`, in the order of the fields on the wire."""
+
 HOLDINGS = Schema(
     "HOLDINGS",
-    (
-        Column("exchange", "string", "", "Exchange; null for token supply", nullable=True),
-        Column(
-            "raw_symbol",
-            "string",
-            "",
-            "Symbol of the market on its exchange; of token supply the token",
-            nullable=True,
-        ),
-        Column("type", "string", "", "Data type"),
-        Column("category", "string", "", "Market class", nullable=True),
-        Column("coin", "string", "", "Base asset", nullable=True),
-        Column("normalized_symbol", "string", "", "Cross-exchange symbol", nullable=True),
-        Column("first_timestamp", "timestamp", "UTC", "First event that the type is made of", nullable=True),
-        Column(
-            "last_timestamp",
-            "timestamp",
-            "UTC",
-            "Last event; of recorded candles the start of the last",
-            nullable=True,
-        ),
-        Column("rows", "int64", "events", "Events that the type is made of", nullable=True),
-        Column(
-            "gaps", "int64", "gaps", "Stretches without an event that last at least `quiet`", nullable=True
-        ),
-        Column("longest_gap", "duration", "", "Longest of them; null without any", nullable=True),
-        Column(
-            "quiet", "duration", "", "From what length on a stretch without an event is a gap", nullable=True
-        ),
-        Column("bytes", "int64", "bytes", "Size of the files that hold the events", nullable=True),
-        Column("tables", "string", "", "Tables of the lake that hold the events", nullable=True),
-        Column(
-            "gaps_from", "string", "", "What the gaps are read from: events, minutes or files", nullable=True
-        ),
-        Column(
-            "available_since",
-            "timestamp",
-            "UTC",
-            "When the market became available, as markets() has it",
-            nullable=True,
-        ),
-        MARKETS["renamed_to"],
-        MARKETS["renamed_at"],
-        Column(
-            "gap_starts",
-            "list[timestamp]",
-            "UTC",
-            "Last event before each gap, in order of time",
-            nullable=True,
-        ),
-        Column("gap_ends", "list[timestamp]", "UTC", "First event after each gap", nullable=True),
-    ),
+    _arranged(HOLDING_FIELDS, key=("type",), main=("gaps", "first_timestamp", "last_timestamp", "rows")),
     ("exchange", "raw_symbol", "coin", "type"),
     "one row per market and data type; of an option summary per symbol, of token supply per token",
 )
@@ -636,11 +735,16 @@ HOLDINGS = Schema(
 def _sessions(name: str) -> Schema:
     """Return the schema of a data type's sessions: the schema of the data type without the columns of levels."""
     facts, levels = data_type(name), schema_of(name)
+    key = tuple(column for column in levels.key if column != "price")
     session_columns = {*levels.identity, *levels.descriptors, *(field.column for field in facts.fields)}
     return Schema(
         "TPO_SESSIONS",
-        tuple(column for column in levels.columns if column.name in session_columns),
-        tuple(column for column in levels.key if column != "price"),
+        _arranged(
+            (column for column in levels.columns if column.name in session_columns),
+            key=key,
+            main=("total_volume", "val_price", "poc_price", "vah_price"),
+        ),
+        key,
         "one row per series and session",
         identity=levels.identity,
         descriptors=levels.descriptors,

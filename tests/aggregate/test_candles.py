@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from lakes import empty_lake
+from tables import in_columns
 from tidytape.aggregate import candles
 from tidytape.catalogue import Interval
 from tidytape.errors import MissingColumnError, QueryError
@@ -20,10 +21,21 @@ MINUTE = 60 * 10**9
 
 def test_literal_candles(engine, trades):
     got = engine.polars(candles(engine.frame(trades), interval="1m"))
-    assert got.columns == [
-        "exchange", "raw_symbol", "timestamp", "open", "high", "low", "close", "volume",
-        "first_timestamp", "last_timestamp",
-    ]  # fmt: skip
+    got = in_columns(
+        got,
+        [
+            "exchange",
+            "raw_symbol",
+            "timestamp",
+            "open",
+            "high",
+            "low",
+            "close",
+            "volume",
+            "first_timestamp",
+            "last_timestamp",
+        ],
+    )
     assert got.rows() == [
         ("A", "X", -MINUTE, 0.2, 0.2, 0.2, 0.2, 3.0, -500_000_000, -500_000_000),
         ("A", "X", 0, 0.3, 0.35, 0.1, 0.35, 7.0, 0, 59_999_999_999),
@@ -36,7 +48,7 @@ def test_literal_candles(engine, trades):
 
 def test_literal_candles_by_side(engine, trades):
     got = engine.polars(candles(engine.frame(trades), interval="1m", by_side=True))
-    assert got.columns[:4] == ["exchange", "raw_symbol", "side", "timestamp"]
+    assert got.columns[:4] == ["timestamp", "exchange", "raw_symbol", "side"]
     first_hour = got.filter(exchange="A", raw_symbol="X").filter(pl.col("timestamp") == 0)
     assert first_hour.select("side", "open", "high", "low", "close", "volume").rows() == [
         ("BUY", 0.3, 0.35, 0.3, 0.35, 5.0),

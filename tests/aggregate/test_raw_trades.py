@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from tables import in_columns
 from tidytape.aggregate import raw_trades
 from tidytape.errors import MissingColumnError
 from tidytape.schema import schema_of
@@ -19,9 +20,9 @@ def all_trades(trades) -> pl.DataFrame:
 
 def test_literal_trades(engine, all_trades):
     got = engine.polars(raw_trades(engine.frame(all_trades)))
-    assert got.columns == [
-        "exchange", "raw_symbol", "side", "timestamp", "id", "price", "amount", "quote_amount"
-    ]  # fmt: skip
+    got = in_columns(
+        got, ["exchange", "raw_symbol", "side", "timestamp", "id", "price", "amount", "quote_amount"]
+    )
     assert got.height == all_trades.height
     sold = got.filter(exchange="A", raw_symbol="X", side="SELL")
     assert sold.select("id", "price", "amount").rows() == [

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from lakes import empty_lake
 from oracles.profile import value_area
-from tables import each_row
+from tables import each_row, in_columns
 from tidytape.aggregate import _counts, candles, tpo, tpo_touches
 from tidytape.aggregate._tpo import _with_month_start
 from tidytape.catalogue import TPO_BLOCK_MINUTES, Interval, TPOSession
@@ -97,14 +97,14 @@ def test_columns_are_those_of_the_schema_but_the_lists(engine):
     ]
     for trades in (BY_HAND, BY_HAND.clear()):
         got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size=1))
-        assert got.columns == ["exchange", "raw_symbol", *scalars, *FLAGS]
+        got = in_columns(got, ["exchange", "raw_symbol", *scalars, *FLAGS])
     assert got.height == 0
 
 
 def test_dtypes(engine):
     got = engine.polars(tpo(engine.frame(BY_HAND), interval="1d", block_size=1)).schema
     known = schema_of("TPO_AGG").polars() | dict.fromkeys(FLAGS, pl.Boolean())
-    for name in got.names()[2:]:
+    for name in {*got.names()} - {"exchange", "raw_symbol"}:
         assert got[name] == (pl.Int64 if isinstance(known[name], pl.Datetime) else known[name]), name
 
 
@@ -258,7 +258,7 @@ def test_order_of_the_rows_changes_nothing(session):
 
 def test_touches_are_one_row_per_block_and_level(engine):
     got = engine.polars(tpo_touches(engine.frame(BY_HAND), interval="1d", block_size=1))
-    assert got.columns == [*SESSION, "block_id", "price", "buy_volume", "sell_volume", "volume"]
+    got = in_columns(got, [*SESSION, "block_id", "price", "buy_volume", "sell_volume", "volume"])
     assert got.select(pl.exclude(SESSION)).rows() == [
         (0, 101.0, 1.0, 0.0, 1.0),
         (0, 102.0, 0.0, 0.0, 0.0),

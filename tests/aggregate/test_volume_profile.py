@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from tables import in_columns
 from tidytape.aggregate import volume_profile
 from tidytape.catalogue import Interval
 from tidytape.errors import MissingColumnError, QueryError
@@ -12,9 +13,9 @@ from tidytape.errors import MissingColumnError, QueryError
 
 def test_literal_profile(engine, trades):
     got = engine.polars(volume_profile(engine.frame(trades), interval="1d", block_size="0.1"))
-    assert got.columns == [
-        "exchange", "raw_symbol", "timestamp", "price", "buy_volume", "sell_volume", "volume"
-    ]  # fmt: skip
+    got = in_columns(
+        got, ["exchange", "raw_symbol", "timestamp", "price", "buy_volume", "sell_volume", "volume"]
+    )
     day = got.filter(exchange="A", raw_symbol="X").filter(pl.col("timestamp") == 0)
     assert day.select("price", "buy_volume", "sell_volume", "volume").rows() == [
         (0.1, 0.0, 2.0, 2.0),

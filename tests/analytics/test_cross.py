@@ -51,7 +51,7 @@ def test_a_sum_with_an_unknown_amount_is_unknown():
     got = cross.total(CANDLES, amount="volume")
     assert btc(got, "volume", "markets", "coverage")[3] == (None, 1, 0.5)  # A's volume of hour 3 is null
     got = cross.total(markets(None, float("nan"), float("inf")), amount="close")
-    assert got.rows() == [(0, None, 0, 0.0)]
+    assert got.rows() == [(0, 0, 0.0, None)]
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_a_stock_is_unknown_while_the_last_report_has_no_number():
     }
     frame = pl.DataFrame({**names, "close": [5.0, 7.0, None, float("nan"), None, None]})
     got = cross.total(frame, amount="close", carry="1h")
-    assert got.rows() == [(0, 12.0, 2, 1.0), (HOUR, None, 0, 0.0), (9 * HOUR, None, 0, 0.0)]
+    assert got.rows() == [(0, 2, 1.0, 12.0), (HOUR, 0, 0.0, None), (9 * HOUR, 0, 0.0, None)]
 
 
 def test_there_is_no_share_of_an_unknown_total():
@@ -236,12 +236,12 @@ def test_what_cannot_be_averaged_is_refused():
 
 def test_prices_are_weighted_by_what_was_traded_at_them():
     candles = markets(10.0, 14.0, 99.0, volume=[3.0, 1.0, 0.0])
-    assert cross.volume_weighted(candles).rows() == [(0, 11.0, 4.0, 2, 1.0)]
+    assert cross.volume_weighted(candles).rows() == [(0, 2, 1.0, 4.0, 11.0)]
     # The same volumes in USD: 30 and 14 of them.
     usd = candles.with_columns(volume=pl.Series([30.0, 14.0, 0.0]))
-    assert cross.volume_weighted(usd, unit="quote").rows() == [(0, 11.0, 4.0, 2, 1.0)]
+    assert cross.volume_weighted(usd, unit="quote").rows() == [(0, 2, 1.0, 4.0, 11.0)]
     for unknown in (markets(10.0, None, volume=[3.0, 7.0]), markets(10.0, 14.0, volume=[3.0, None])):
-        assert cross.volume_weighted(unknown).rows() == [(0, None, None, 1, 0.5)]
+        assert cross.volume_weighted(unknown).rows() == [(0, 1, 0.5, None, None)]
     assert len(cross.volume_weighted(markets(10.0, volume=[0.0]))) == 0
     with pytest.raises(QueryError, match="unit"):
         cross.volume_weighted(candles, unit="USD")

@@ -42,7 +42,7 @@ ROWS = (
 def test_depth_is_summed_on_both_ends_of_the_band():
     near = depth.depth_within(book(*ROWS), bps=[10, 100, 150, 300])
     assert near.columns == [
-        *("timestamp", "bps", "mid", "bid_depth", "ask_depth", "bid_covered", "ask_covered", "is_crossed"),
+        *("timestamp", "bps", "bid_covered", "ask_covered", "is_crossed", "mid", "bid_depth", "ask_depth"),
     ]
     assert near["mid"].to_list() == [100.0] * 4
     assert near["bid_depth"].to_list() == [1.0, 4.0, 4.0, 8.0]

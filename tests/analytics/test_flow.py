@@ -58,7 +58,7 @@ def test_imbalance_is_a_share_and_null_where_nothing_was_traded() -> None:
 def test_intervals_are_summed_and_named() -> None:
     named = SIDES.with_columns(exchange=pl.lit("A"), interval=pl.lit("MINUTE"))
     found = flow.delta(named, interval="5m")
-    assert found.columns == ["exchange", "interval", "timestamp", "buy_volume", "sell_volume", "delta"]
+    assert found.columns == ["timestamp", "exchange", "interval", "buy_volume", "sell_volume", "delta"]
     assert found["interval"].unique().to_list() == ["5m"]
     assert minutes(found, "delta") == [(0, 0.0), (5, 0.5)]
 
@@ -342,7 +342,7 @@ def test_what_only_describes_a_series_need_not_be_told_twice() -> None:
     )
     candles = PRICES.with_columns(**one, normalized_symbol=pl.lit("X-USD"))
     found = flow.oi_price_quadrant(interest, candles)
-    assert found.columns[:5] == ["exchange", "raw_symbol", "interval", "timestamp", "since"]
+    assert found.columns[:5] == ["timestamp", "exchange", "raw_symbol", "interval", "change"]
     assert len(found) == len(PRICES)
 
 
@@ -454,7 +454,7 @@ TRADES = frame("side amount", *((n / 8, "BUY", a) for n, a in enumerate([1.0, 2.
 
 def test_trades_of_the_size_and_above_are_large() -> None:
     found = flow.large_trade_share(TRADES, at_least=4)
-    assert found.drop("timestamp").rows() == [(14.0, 23.0, 2, 6, 14 / 23, 4.0, "at_least")]
+    assert found.drop("timestamp").rows() == [(4.0, "at_least", 2, 6, 14.0, 23.0, 14 / 23)]
     assert found["timestamp"].to_list() == [NOON]
 
 

@@ -43,7 +43,7 @@ def test_forward_is_the_median_of_what_is_quoted(engine, quotes):
     chain = chain.with_columns(forward=pl.Series([100.0, 102.0, 101.0, -5.0, None]))
     got = engine.polars(options.forward(engine.frame(chain)))
     assert got.columns == [
-        "exchange", "coin", "timestamp", "expiry", "days", "forward", "lowest", "highest", "quotes", "method"
+        "timestamp", "exchange", "expiry", "coin", "method", "days", "quotes", "lowest", "highest", "forward"
     ]  # fmt: skip
     assert got.select("days", "forward", "lowest", "highest", "quotes", "method").rows() == [
         (7.0, 101.0, 100.0, 102.0, 3, "quoted"),
@@ -94,8 +94,8 @@ def test_money_lies_between_the_put_below_and_the_call_above(engine, quotes):
     chain = quotes((7, "P", 90, 70), (7, "C", 90, 1), (7, "P", 110, 1), (7, "C", 110, 60))
     share = math.log(1 / 0.9) / math.log(1.1 / 0.9)
     got = engine.polars(options.atm_volatility(engine.frame(chain)))
-    assert got.columns == ["exchange", "coin", "timestamp", "expiry", "days", "forward", "iv_atm", "atm"]
-    assert got.row(0)[4:] == (7.0, 100.0, pytest.approx(70 - 10 * share, abs=1e-12), "forward")
+    assert got.columns == ["timestamp", "exchange", "expiry", "coin", "atm", "days", "forward", "iv_atm"]
+    assert got.row(0)[4:] == ("forward", 7.0, 100.0, pytest.approx(70 - 10 * share, abs=1e-12))
 
 
 def test_delta_neutral_money_is_where_the_straddle_has_no_delta(quotes):
@@ -354,7 +354,7 @@ def test_term_structure_is_in_order_and_at_a_time(engine):
         }
     )  # fmt: skip
     got = engine.polars(options.term_structure(engine.frame(points)))
-    assert got.columns == ["coin", "timestamp", "expiry", "days", "implied_volatility"]
+    assert got.columns == ["timestamp", "coin", "expiry", "days", "implied_volatility"]
     assert got.select("coin", "days", "implied_volatility").rows() == [
         ("B", 28.0, 60.0), ("B", 56.0, 58.0), ("B", 55.0, 57.0), ("E", 56.0, 70.0)
     ]  # fmt: skip
@@ -382,7 +382,7 @@ def test_at_is_of_all_rows_where_there_is_one_series():
 def test_slope_is_long_less_short(engine, rows, slope, shape):
     got = engine.polars(options.slope(engine.frame(structure(*rows)), short="1w", long="3m"))
     assert got.columns == [
-        "timestamp", "short", "long", "slope", "structure", "short_days", "long_days", "flat_within"
+        "timestamp", "short_days", "long_days", "flat_within", "short", "long", "slope", "structure"
     ]  # fmt: skip
     assert got.select("short_days", "long_days", pl.col("slope").fill_nan(None), "structure").row(0) == (
         7.0, 90.0, slope, shape
@@ -393,12 +393,12 @@ def test_slope_is_long_less_short(engine, rows, slope, shape):
 def test_forward_volatility_and_the_flag(engine):
     rows = structure((56, 58), (28, 60), (60, 50), (61, None), (62, 0), (90, 50))
     got = engine.polars(options.forward_volatility(engine.frame(rows)))
-    assert got.columns == ["timestamp", "days", "next_days", "forward_volatility", "calendar_arbitrage"]
+    assert got.columns == ["timestamp", "days", "next_days", "calendar_arbitrage", "forward_volatility"]
     expected = math.sqrt((58**2 * 56 - 60**2 * 28) / 28)
     assert got.drop("timestamp").with_columns(pl.col("forward_volatility").fill_nan(None)).rows() == [
-        (28.0, 56.0, pytest.approx(expected, abs=1e-12), False),
-        (56.0, 60.0, None, True),
-        (60.0, 90.0, pytest.approx(50.0, abs=1e-12), False),
+        (28.0, 56.0, False, pytest.approx(expected, abs=1e-12)),
+        (56.0, 60.0, True, None),
+        (60.0, 90.0, False, pytest.approx(50.0, abs=1e-12)),
     ]
 
 

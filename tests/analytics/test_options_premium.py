@@ -71,10 +71,10 @@ def test_one_market_without_a_name() -> None:
     found = volatility_risk_premium(IMPLIED, REALIZED.filter(exchange="A").drop("exchange", "raw_symbol"))
     assert len(found) == len(IMPLIED)
     assert found.columns[-4:] == [
-        "known_at",
+        "implied_volatility",
         "realized_volatility",
-        "volatility_risk_premium",
         "variance_risk_premium",
+        "volatility_risk_premium",
     ]
 
 

@@ -297,9 +297,9 @@ def test_composite_adds_what_value_areas_do_not():
         }
     )
     both = profile.composite(levels, row_size=1)
-    assert both.columns == ["coin", "timestamp", "sessions", "price", "volume"]
+    assert both.columns == ["timestamp", "coin", "sessions", "price", "volume"]
     assert both.rows() == [
-        ("BTC", 0, 2, price, volume) for price, volume in [(10, 9), (11, 2), (12, 2), (13, 9)]
+        (0, "BTC", 2, price, volume) for price, volume in [(10, 9), (11, 2), (12, 2), (13, 9)]
     ]
     assert picked(profile.value_area(both), "val", "poc", "vah") == [(10, 10, 13)]
     assert picked(profile.value_area(levels), "val", "vah") == [(10, 10), (13, 13)]
@@ -530,9 +530,9 @@ def test_a_composite_is_a_session_from_the_first_start_to_the_last_end():
     assert unknown["period_end"].to_list() == [day, None, None]
     # Sessions of blocks need not: nothing says when the last ends, and no interval seems to.
     silent = profile.composite(levels.with_columns(interval=pl.lit("DAY"), tpo_count=1), row_size=1)
-    assert silent.columns == ["coin", "timestamp", "sessions", "price", "volume"]
+    assert silent.columns == ["timestamp", "coin", "sessions", "price", "volume"]
     named = profile.composite(ended, row_size=2, by=["coin", "timestamp"])
-    assert named.columns == ["coin", "timestamp", "period_end", "sessions", "price", "volume"]
+    assert named.columns == ["timestamp", "coin", "period_end", "sessions", "price", "volume"]
     assert named.drop("price").equals(ended.drop("price"))
 
 

@@ -53,7 +53,7 @@ def test_long_texts_are_cut_before_columns_are_left_out(printed):
     assert wide[-1] == "cut: raw_symbol; --out FILE writes all"
     assert f"{'7' * 40}…" in wide[4]
     narrow = printed(50)
-    assert narrow[-1] == "cut: raw_symbol; columns not shown: first, second; --out FILE writes all"
+    assert narrow[-1] == "cut: raw_symbol; columns not shown: coin, first; --out FILE writes all"
     assert printed(200)[-1].startswith("└")
 
 

@@ -47,6 +47,10 @@ def assert_same(got: pl.DataFrame, old: pl.DataFrame) -> None:
     assert set(got.columns) - set(old.columns) <= DESCRIBING
     if "id" in old.columns:  # younger releases return the trades of both sides in the order of time
         old = old.sort("timestamp", pl.col("id").str.len_chars(), "id", maintain_order=True)
+    if "prediction_markets" in old.columns:  # whose entries have the fields of their release
+        fields = [field.name for field in old.schema["prediction_markets"].inner.fields]
+        entry = pl.struct(pl.element().struct.field(*fields))
+        got = got.with_columns(pl.col("prediction_markets").list.eval(entry))
     learned = [name for name in LEARNED & set(old.columns) if old[name].is_null().all()]
     got, old = got.drop(learned), old.drop(learned)
     assert_frame_equal(got.select(old.columns), old, check_dtypes=True, categorical_as_str=True)
@@ -88,9 +92,11 @@ def test_an_old_tape_replays_as_it_was_recorded(release: Path) -> None:
     assert verify(tape) == []
     hashes = json.loads((release / "hashes.json").read_text())
     assert [entry.hash for entry in entries(tape)] == list(hashes.values())
-    with tidytape.Client.replay(tape) as client:
+    with tidytape.Client.replay(tape) as client, tidytape.Client.local(release / "lake") as local:
         for name in STUDY:
             got = ask(client, name)
             old = pl.read_parquet(release / "answers" / f"{name}.parquet")
-            assert got.columns == old.columns, name
-            assert_frame_equal(got, old, categorical_as_str=True)
+            assert sorted(got.columns) == sorted(old.columns), name
+            now = ask(local, name).columns
+            assert got.columns == [column for column in now if column in got.columns], name
+            assert_frame_equal(got.select(old.columns), old, categorical_as_str=True)

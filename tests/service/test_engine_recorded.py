@@ -134,7 +134,8 @@ def test_a_client_sees_the_coverage_of_a_group_in_any_form(lake: Lake) -> None:
     with Client.local(lake.path) as client:
         candles = client.candles(**asked, **day)
         empty = client.candles(**asked, start="2023-01-01", end="2023-01-02")
-    assert candles.columns[-1] == "coverage"
+    place = candles.columns.index("coverage")
+    assert candles.columns[place - 1] == "is_final"
     assert candles.select("volume", "coverage").unique().rows() == [(None, 0.5)]
     assert (empty.height, empty.schema) == (0, candles.schema)
     body = encode(candles, "TRADE_SIDE_AGNOSTIC_AGG")

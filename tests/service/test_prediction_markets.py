@@ -27,9 +27,9 @@ EVERY_FIELD = {
     "buy_volume_24h": 10.0, "sell_volume_24h": 20.0, "volume_change_24h": -5.5, "open_interest": 1234.5,
     "one_day_oi_change": 1.5, "unique_traders": 77.0, "order_price_min_tick_size": 0.01, "condition_id": "0x1",
     "closed": True, "available_since": 1_700_000_000_000_000_001, "available_to": 1_800_000_000 * 10**9,
-    "sports_market_type": "totals", "line": 2.5,
+    "sports_market_type": "totals", "line": 2.5, "outcome": "Yes",
 }  # fmt: skip
-OF_THE_SECOND = {"last_price": 0.75, "one_day_price_change": 0.05, "prices": [0.7, 0.75]}
+OF_THE_SECOND = {"outcome": "No", "last_price": 0.75, "one_day_price_change": 0.05, "prices": [0.7, 0.75]}
 """What the report gives of the first outcome, as it is of the second: one of the two will happen."""
 
 
@@ -45,7 +45,8 @@ def lake(tmp_path: Path) -> Lake:
             }
         )
     )
-    report = EVERY_FIELD | {"exchange": "P", "reported": 1, "raw_symbols": ["11", "22"], "event_slug": "rain"}
+    report = {name: fact for name, fact in EVERY_FIELD.items() if name != "outcome"}
+    report |= {"exchange": "P", "reported": 1, "raw_symbols": ["11", "22"], "event_slug": "rain"}
     made.writer().register_prediction_markets(pl.DataFrame([report]))
     return made
 

@@ -46,7 +46,13 @@ _FIRST: Final = -_LAST
 _BOUNDS: Final = {"timestamp": ("since", "until"), "last_id": ("since_id", "until_id")}
 
 
-@tabular(EVENTS, kinds=OF_BOOKS, new_times=dict.fromkeys(("since", "until"), "timestamp"), in_parts=True)
+@tabular(
+    EVENTS,
+    kinds=OF_BOOKS,
+    new_times=dict.fromkeys(("since", "until"), "timestamp"),
+    in_parts=True,
+    main=["price", "since", "until", "size"],
+)
 def book_runs(events: Rows, /) -> Rows:
     """Runs of each price level: the size that rested there from one event until the next.
 
@@ -165,7 +171,8 @@ def book_at(
     one_of("by", by, _BOUNDS)
     table = OpenTable.of(runs, (*MARKET, "side", "price", *_BOUNDS[by], "size"), kinds=OF_BOOKS)
     instant_table = OpenTable.of(instants, (*MARKET, by), parameter="instants")
-    return instant_table.closed(at(table.rows, instant_table.rows, by=by), in_parts=True)
+    rows = at(table.rows, instant_table.rows, by=by)
+    return instant_table.closed(rows, in_parts=True, main=["side", "price", "size"])
 
 
 def timed(events: Rows) -> Rows:

@@ -135,7 +135,11 @@ def candle_profile(
         *("price", *(name for name in _SIDES.values() if "side" in table.names), "volume"),
         nw.lit(spreading).alias("spreading"),
     )
-    return table.closed(result, sort=[*keys, "timestamp", *unit, "price"])
+    return table.closed(
+        result,
+        sort=[*keys, "timestamp", *unit, "price"],
+        main=["price", "buy_volume", "sell_volume", "volume"],
+    )
 
 
 def levels_of(candles: Rows, groups: list[str], length: AnyInterval, grid: Grid, spreading: str) -> Rows:

@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._candle_profile import PRICES, has_prices, levels_of
 from tidytape.aggregate._tpo import (
+    MAIN,
     NEW_TIMES,
     PROFILE,
     SIDES,
@@ -157,7 +158,7 @@ def candle_tpo(
         *(name for name in schema_of("TPO_AGG").names if name in present),
         nw.lit(spreading).alias("spreading"),
     )
-    return table.closed(result, times=NEW_TIMES)
+    return table.closed(result, times=NEW_TIMES, main=MAIN)
 
 
 def _require_short(table: OpenTable[Any], cut: Cut) -> None:

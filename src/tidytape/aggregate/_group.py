@@ -334,6 +334,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
             name for name in order if name in present and (name in table.names or name not in TRADED)
         ),
         sort=keys,
+        main=schema.names[-4:],
     )
 
 

@@ -19,6 +19,7 @@ from tidytape.frames._rows import first, last
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.query import _values as values
+from tidytape.schema import schema_of
 from tidytape.times import DAY, MILLISECOND, AnyInterval, frame_interval
 
 CARRY: Final = DAY
@@ -267,7 +268,11 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
 _REPORTED = ("amount", "usd_amount", "price")
 
 
-@tabular([*MARKET, "timestamp", *_REPORTED], sort=[*MARKET, "timestamp"])
+@tabular(
+    [*MARKET, "timestamp", *_REPORTED],
+    sort=[*MARKET, "timestamp"],
+    main=schema_of("CME_OPEN_INTEREST_AGG").names[-4:],
+)
 def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     """First, highest, lowest and last open interest, its value in USD and the price, as reported in each interval.
 
@@ -332,7 +337,11 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
 _INTERVAL: Final = "funding_interval"
 
 
-@tabular([*MARKET, "timestamp", "rate", "predicted_rate", _INTERVAL], sort=[*MARKET, "timestamp"])
+@tabular(
+    [*MARKET, "timestamp", "rate", "predicted_rate", _INTERVAL],
+    sort=[*MARKET, "timestamp"],
+    main=schema_of("FUNDING_RATE_AGG").names[-4:],
+)
 def funding(
     reports: Rows,
     /,

@@ -89,7 +89,11 @@ def intervals_of(points: OpenTable[Any]) -> list[FrameInterval]:
     return [*map(frame_interval, words)]
 
 
-@tabular(_needed, check=_check_source, optional=(*TRADED, "volume"))
+def _main(*, data_type: str, **_: object) -> Sequence[str]:
+    return schema_of(data_type).names[-4:]
+
+
+@tabular(_needed, check=_check_source, optional=(*TRADED, "volume"), main=_main)
 def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
     """Points of a coarser interval, equal to what aggregating the raw events at that interval gives.
 

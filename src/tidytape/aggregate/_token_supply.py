@@ -11,6 +11,7 @@ from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET
 from tidytape.frames._table import Rows, tabular
 from tidytape.frames._times import bucket_start
+from tidytape.schema import schema_of
 from tidytape.times import SECOND, AnyInterval, frame_interval
 
 _TOKEN = ("token_name",)
@@ -33,7 +34,11 @@ _POINT = (
 _LAST = {name: (name, "last") for name in _NUMBERS} | {"first_marketcap": ("marketcap", "first")}
 
 
-@tabular([*_TOKEN, "timestamp", *_NUMBERS, _RANK, *_TEXTS], sort=[*_TOKEN, "timestamp"])
+@tabular(
+    [*_TOKEN, "timestamp", *_NUMBERS, _RANK, *_TEXTS],
+    sort=[*_TOKEN, "timestamp"],
+    main=schema_of("TOKEN_SUPPLY_AGG").names[-4:],
+)
 def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] | None = None) -> Rows:
     r"""Last reported market cap, supplies and price of each token in each interval, with its dominance.
 

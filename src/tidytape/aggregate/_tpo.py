@@ -37,11 +37,14 @@ from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
+from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 _NEEDED = (*MARKET, "timestamp", "side", "price", "amount")
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
+MAIN: Final = schema_of("TPO_AGG").names[-4:]
+"""The columns of levels that come last."""
 PROFILE = (*MARKET, "timestamp")
 SIDES = ("buy_volume", "sell_volume")
 LISTS: Final = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
@@ -180,7 +183,7 @@ def tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = OpenTable.of(trades, _NEEDED)
-    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=NEW_TIMES)
+    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=NEW_TIMES, main=MAIN)
 
 
 def tpo_of(
@@ -244,7 +247,7 @@ def tpo_of(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table, profile_parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(profiles_of(profile_parts, cut, now), times=NEW_TIMES)
+    return table.closed(profiles_of(profile_parts, cut, now), times=NEW_TIMES, main=MAIN)
 
 
 def tpo_touches(

@@ -130,25 +130,25 @@ def _as_text(frame: pl.DataFrame, *, width: int | None, rest: str, rows: int) ->
 def _fitted_table(frame: pl.DataFrame, width: int | None, rows: int) -> tuple[str, list[str]]:
     """Return a table that is at most ``width`` wide, and notes that name what was cut or left out.
 
-    Long texts are cut first. If that is not enough, columns are left out from the right, because the first columns
-    identify a row.
+    Long texts are cut first. If that is not enough, columns are left out from the middle, because the first columns
+    identify a row and the last are its results.
     """
     room = math.inf if width is None else width
-    longest, columns = _TEXT_LENGTHS[0], frame.width
+    longest, names = _TEXT_LENGTHS[0], frame.columns
     table = _table(frame, longest, rows)
     for longest in _TEXT_LENGTHS:
         table = _table(frame, longest, rows)
         if _width_of(table) <= room:
             break
-    while _width_of(table) > room and columns > 1:
-        columns -= 1
-        table = _table(frame[:, :columns], longest, rows)
+    while _width_of(table) > room and len(names) > 1:
+        del names[len(names) // 2]
+        table = _table(frame[names], longest, rows)
     if _width_of(table) > room:
         longest = max(longest - (_width_of(table) - int(room)), 1)
-        table = _table(frame[:, :columns], longest, rows)
-    texts = [column for column in frame[:, :columns] if column.dtype in _TEXT_TYPES]
+        table = _table(frame[names], longest, rows)
+    texts = [column for column in frame[names] if column.dtype in _TEXT_TYPES]
     cut_columns = [column.name for column in texts if _longest(column, rows) > longest]
-    hidden_columns = frame.columns[columns:]
+    hidden_columns = [name for name in frame.columns if name not in names]
     notes = [f"cut: {', '.join(cut_columns)}"] if cut_columns else []
     return table, notes + ([f"columns not shown: {', '.join(hidden_columns)}"] if hidden_columns else [])
 

@@ -645,7 +645,8 @@ class Endpoints(
         return exchanges
 
     def _presented(self, frame: pl.DataFrame, schema: Schema) -> Any:
-        """Return a frame as the client's kind of frame."""
+        """Return a frame as the client's kind of frame; that of an older tape gets the order of this version."""
+        frame = schema.arranged(frame)
         return frame if self._backend == "polars" else schema.to_pandas(frame)
 
     def _fetch_table(self, name: str, query: MetaQuery | MarketsQuery | AsOfQuery) -> Flow[Any]:

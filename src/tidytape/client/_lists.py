@@ -96,18 +96,18 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``coin_name`` : string, Full coin name.
             - ``quote_coin_name`` : string, Quote asset name.
             - ``full_name`` : string, Full market name.
-            - ``last_price`` : float64, Last traded price. [quote per coin]
-            - ``volume_24h`` : float64, Volume of the last 24 hours. [as served]
-            - ``volume_change_24h`` : float64, Change of that volume. [%]
-            - ``price_change_24h`` : float64, Change of the price over 24 hours. [%]
-            - ``oi_change_24h`` : float64, Change of the open interest over 24 hours. [as served]
-            - ``marketcap`` : float64, Market capitalization. [USD]
             - ``icon_url`` : string, Asset icon URL.
             - ``available_since`` : timestamp, When the market became available. [UTC]
             - ``factor`` : float64, Coins in one unit that the exchange trades, where a unit is not a coin; the service
               has converted them. [coins per unit]
             - ``renamed_to`` : string, Symbol that the market has since its renaming.
             - ``renamed_at`` : timestamp, When the market was renamed. [UTC]
+            - ``volume_change_24h`` : float64, Change of that volume. [%]
+            - ``marketcap`` : float64, Market capitalization. [USD]
+            - ``oi_change_24h`` : float64, Change of the open interest over 24 hours. [as served]
+            - ``price_change_24h`` : float64, Change of the price over 24 hours. [%]
+            - ``volume_24h`` : float64, Volume of the last 24 hours. [as served]
+            - ``last_price`` : float64, Last traded price. [quote per coin]
 
             With ``as_of`` it has one more column, ``last_timestamp``: the last event that the service has of the market
             and the data types. [UTC]
@@ -189,13 +189,12 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``exchange`` : string, Exchange.
             - ``raw_symbol`` : string, Symbol of the market on its exchange.
             - ``slug`` : string, Market URL slug.
+            - ``available_since`` : timestamp, When the market became available. [UTC]
+            - ``available_to`` : timestamp, Market expiry. [UTC]
             - ``question`` : string, Market question.
             - ``group_item_title`` : string, Title within a grouped market.
             - ``outcomes`` : list[string], Possible outcomes.
-            - ``last_price`` : float64, Last price, 0 to 1. [probability]
-            - ``one_day_price_change`` : float64, 24-hour price change. [probability]
             - ``prices`` : list[float64], Recent price history. [probability]
-            - ``total_volume`` : float64, Total volume traded. [USD]
             - ``buy_volume_24h`` : float64, 24-hour buy volume. [USD]
             - ``sell_volume_24h`` : float64, 24-hour sell volume. [USD]
             - ``volume_change_24h`` : float64, 24-hour volume change. [%]
@@ -205,10 +204,12 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``order_price_min_tick_size`` : float64, Minimum price tick. [probability]
             - ``condition_id`` : string, Condition identifier of the exchange.
             - ``closed`` : bool, Whether the market has resolved.
-            - ``available_since`` : timestamp, When the market became available. [UTC]
-            - ``available_to`` : timestamp, Market expiry. [UTC]
             - ``sports_market_type`` : string, Sports market type.
             - ``line`` : float64, Line value for sports markets.
+            - ``outcome`` : string, Outcome that the market is; null where the service does not tell.
+            - ``one_day_price_change`` : float64, 24-hour price change. [probability]
+            - ``total_volume`` : float64, Total volume traded. [USD]
+            - ``last_price`` : float64, Last price, 0 to 1. [probability]
 
         Raises
         ------
@@ -226,8 +227,8 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
         ...     outcomes = client.prediction_markets()
-        >>> outcomes["outcomes"].to_list()
-        [['Yes', 'No'], ['Yes', 'No']]
+        >>> outcomes.select("slug", "outcome").rows()
+        [('above-60000', 'Yes'), ('above-60000', 'No')]
         """
         return self._table("prediction-markets", MarketsQuery(**arguments_of(locals())))
 
@@ -335,23 +336,23 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``exchange`` : string, Exchange; null for token supply.
             - ``raw_symbol`` : string, Symbol of the market on its exchange; of token supply the token.
             - ``type`` : string, Data type.
-            - ``category`` : string, Market class.
-            - ``coin`` : string, Base asset.
             - ``normalized_symbol`` : string, Cross-exchange symbol.
-            - ``first_timestamp`` : timestamp, First event that the type is made of. [UTC]
-            - ``last_timestamp`` : timestamp, Last event; of recorded candles the start of the last. [UTC]
-            - ``rows`` : int64, Events that the type is made of. [events]
-            - ``gaps`` : int64, Stretches without an event that last at least `quiet`. [gaps]
-            - ``longest_gap`` : duration, Longest of them; null without any.
+            - ``coin`` : string, Base asset.
+            - ``category`` : string, Market class.
             - ``quiet`` : duration, From what length on a stretch without an event is a gap.
-            - ``bytes`` : int64, Size of the files that hold the events. [bytes]
             - ``tables`` : string, Tables of the lake that hold the events.
             - ``gaps_from`` : string, What the gaps are read from: events, minutes or files.
             - ``available_since`` : timestamp, When the market became available, as markets() has it. [UTC]
             - ``renamed_to`` : string, Symbol that the market has since its renaming.
             - ``renamed_at`` : timestamp, When the market was renamed. [UTC]
+            - ``longest_gap`` : duration, Longest of them; null without any.
+            - ``bytes`` : int64, Size of the files that hold the events. [bytes]
             - ``gap_starts`` : list[timestamp], Last event before each gap, in order of time. [UTC]
             - ``gap_ends`` : list[timestamp], First event after each gap. [UTC]
+            - ``gaps`` : int64, Stretches without an event that last at least `quiet`. [gaps]
+            - ``first_timestamp`` : timestamp, First event that the type is made of. [UTC]
+            - ``last_timestamp`` : timestamp, Last event; of recorded candles the start of the last. [UTC]
+            - ``rows`` : int64, Events that the type is made of. [events]
 
             A gap is a stretch between two neighbouring events that is at least ``quiet`` long: an hour, or longer for a
             market whose events are rare. A market that closes at night has a gap each night. ``gaps_from`` says what

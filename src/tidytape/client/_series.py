@@ -330,6 +330,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
             - ``first_timestamp`` : timestamp, Time of the first trade. [UTC]
             - ``last_timestamp`` : timestamp, Time of the last trade. [UTC]
             - ``open`` : float64, Price of the first trade. [quote per coin]
@@ -338,8 +340,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``close`` : float64, Price of the last trade. [quote per coin]
             - ``volume`` : float64, Traded volume, of the series' side where it has one. [coin or USD, see
               amount_unit]
-            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
-              where that is unknown. [1]
 
             By side the schema is TRADE_AGG: ``side``, BUY or SELL, stands after ``raw_symbol``, and the key, by
             which rows are sorted, is (exchange, raw_symbol, side, timestamp): of each market first BUY, then
@@ -451,12 +451,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
             - ``open`` : float64, First open interest. [coin or USD, see amount_unit]
             - ``high`` : float64, Highest open interest. [coin or USD, see amount_unit]
             - ``low`` : float64, Lowest open interest. [coin or USD, see amount_unit]
             - ``close`` : float64, Last open interest. [coin or USD, see amount_unit]
-            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
-              where that is unknown. [1]
 
         Examples
         --------
@@ -512,18 +512,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
             - ``rate_open`` : float64, First funding rate; positive: longs pay shorts. [1 per funding
               interval]
             - ``rate_high`` : float64, Highest funding rate. [1 per funding interval]
             - ``rate_low`` : float64, Lowest funding rate. [1 per funding interval]
-            - ``rate_close`` : float64, Last funding rate. [1 per funding interval]
             - ``predicted_open`` : float64, First predicted rate of the next settlement. [1 per funding
               interval]
             - ``predicted_high`` : float64, Highest predicted rate. [1 per funding interval]
             - ``predicted_low`` : float64, Lowest predicted rate. [1 per funding interval]
             - ``predicted_close`` : float64, Last predicted rate. [1 per funding interval]
-            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
-              where that is unknown. [1]
+            - ``rate_close`` : float64, Last funding rate. [1 per funding interval]
 
         Examples
         --------
@@ -583,9 +583,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``liquidations`` : float64, Liquidated volume; BUY = longs. [coin or USD, see amount_unit]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
+            - ``liquidations`` : float64, Liquidated volume; BUY = longs. [coin or USD, see amount_unit]
 
         Examples
         --------
@@ -628,15 +628,15 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``open`` : float64, First open interest. [coin or USD, see amount_unit]
             - ``high`` : float64, Highest open interest. [coin or USD, see amount_unit]
             - ``low`` : float64, Lowest open interest. [coin or USD, see amount_unit]
-            - ``close`` : float64, Last open interest. [coin or USD, see amount_unit]
             - ``value_open`` : float64, First value of the open interest. [USD]
             - ``value_high`` : float64, Highest value. [USD]
             - ``value_low`` : float64, Lowest value. [USD]
-            - ``value_close`` : float64, Last value. [USD]
             - ``price_open`` : float64, First price. [quote per coin]
             - ``price_high`` : float64, Highest price. [quote per coin]
             - ``price_low`` : float64, Lowest price. [quote per coin]
             - ``price_close`` : float64, Last price. [quote per coin]
+            - ``value_close`` : float64, Last value. [USD]
+            - ``close`` : float64, Last open interest. [coin or USD, see amount_unit]
 
         Examples
         --------
@@ -693,6 +693,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
             - ``price`` : float64, Low edge of the level. [quote per coin]
             - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
               amount_unit]
@@ -700,8 +702,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
               amount_unit]
             - ``volume`` : float64, buy_volume + sell_volume, and trades without a side. [coin or USD, see
               amount_unit]
-            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
-              where that is unknown. [1]
 
         Examples
         --------
@@ -772,6 +772,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
             - ``period_start`` : timestamp, Profile period start. [UTC]
             - ``period_end`` : timestamp, Profile period end. [UTC]
             - ``block_size_minutes`` : int64, Length of a time block. [min]
@@ -790,18 +792,16 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``poor_lows`` : list[float64], Poor lows. [quote per coin]
             - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
             - ``single_prints`` : list[float64], Levels touched by exactly one block. [quote per coin]
-            - ``price`` : float64, Low edge of the level. [quote per coin]
-            - ``block_ids`` : list[int32], Blocks, from 0 at the session's start, that touched the level.
             - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
               amount_unit]
             - ``sell_volume`` : float64, Volume of aggressive sells at the level. [coin or USD, see
               amount_unit]
-            - ``tpo_count`` : int64, Number of blocks that touched the level. [TPO]
-            - ``volume`` : float64, Volume at the level. [coin or USD, see amount_unit]
             - ``first_touch_block`` : int64, First block that touched the level.
             - ``last_touch_block`` : int64, Last block that touched the level.
-            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
-              where that is unknown. [1]
+            - ``price`` : float64, Low edge of the level. [quote per coin]
+            - ``block_ids`` : list[int32], Blocks, from 0 at the session's start, that touched the level.
+            - ``tpo_count`` : int64, Number of blocks that touched the level. [TPO]
+            - ``volume`` : float64, Volume at the level. [coin or USD, see amount_unit]
 
         See Also
         --------
@@ -872,12 +872,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
             - ``period_start`` : timestamp, Profile period start. [UTC]
             - ``period_end`` : timestamp, Profile period end. [UTC]
             - ``block_size_minutes`` : int64, Length of a time block. [min]
-            - ``poc_price`` : float64, Point of control. [quote per coin]
-            - ``vah_price`` : float64, Value area high. [quote per coin]
-            - ``val_price`` : float64, Value area low. [quote per coin]
             - ``profile_high`` : float64, Highest level. [quote per coin]
             - ``profile_low`` : float64, Lowest level. [quote per coin]
             - ``opening_price`` : float64, First price of the session. [quote per coin]
@@ -888,10 +887,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``value_area_percentage`` : float64, Share of the counts inside the value area. [%]
             - ``poor_highs`` : list[float64], Poor highs. [quote per coin]
             - ``poor_lows`` : list[float64], Poor lows. [quote per coin]
-            - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
             - ``single_prints`` : list[float64], Levels touched by exactly one block. [quote per coin]
-            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
-              where that is unknown. [1]
+            - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
+            - ``val_price`` : float64, Value area low. [quote per coin]
+            - ``poc_price`` : float64, Point of control. [quote per coin]
+            - ``vah_price`` : float64, Value area high. [quote per coin]
 
         See Also
         --------
@@ -962,11 +962,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
             - ``side`` : category, BID or ASK.
             - ``price`` : float64, Low edge of the level. [quote per coin]
             - ``size`` : float64, Resting size at the level. [coin or USD, see amount_unit]
-            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
-              where that is unknown. [1]
 
         Examples
         --------
@@ -1216,19 +1216,19 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, coin, normalized_symbol, category, interval [categorical]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``marketcap`` : float64, Market capitalization, last of the interval. [USD]
+            - ``chain`` : string, Chain the token lives on.
+            - ``contract_address`` : string, Address of the token's contract.
             - ``first_marketcap`` : float64, Market capitalization, first of the interval. [USD]
-            - ``marketcap_dominance_percent`` : float64, Share of the total. [%]
-            - ``circulating_supply`` : float64, Circulating supply. [coin]
             - ``total_supply`` : float64, Total supply. [coin]
             - ``max_supply`` : float64, Maximum supply. [coin]
             - ``total_value_locked`` : float64, Total value locked. [USD]
             - ``fully_diluted_valuation`` : float64, Fully diluted valuation. [USD]
             - ``total_volume`` : float64, Traded volume over 24 hours. [USD]
-            - ``usd_price`` : float64, Price. [USD per coin]
             - ``cg_marketcap_rank`` : int64, Rank by market capitalization.
-            - ``chain`` : string, Chain the token lives on.
-            - ``contract_address`` : string, Address of the token's contract.
+            - ``circulating_supply`` : float64, Circulating supply. [coin]
+            - ``usd_price`` : float64, Price. [USD per coin]
+            - ``marketcap`` : float64, Market capitalization, last of the interval. [USD]
+            - ``marketcap_dominance_percent`` : float64, Share of the total. [%]
 
         Examples
         --------
@@ -1263,7 +1263,7 @@ def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
 
 def _sessions(levels: pl.DataFrame, schema: Schema, *, grouped: bool) -> pl.DataFrame:
     """Return one row per session, with its columns; a frame from a tape of an older release lacks some of them."""
-    names = [name for name in levels.columns if name in schema.names]
+    names = [name for name in schema.names if name in levels.columns]
     sessions = levels.select(names).unique(maintain_order=True)
     key = schema.key_of(grouped=grouped)
     clashing = sessions.filter(sessions.select(key).is_duplicated())

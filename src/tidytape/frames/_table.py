@@ -26,6 +26,7 @@ from tidytape.frames._door import READABLE, Door, are_apart, as_list, require, w
 from tidytape.frames._kinds import EVERYWHERE, KINDS, WORDS, Column, Kind
 from tidytape.frames._rows import with_all
 from tidytape.frames._times import Clock, clock_of, counted, dated
+from tidytape.schema import ordered
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,6 +85,9 @@ def with_text_as_categories(frame: Any, categories: Mapping[str, Any]) -> Any:
 
 IDENTITY = tuple(field.column for field in IDENTITY_FIELDS)
 """Columns that say which series a row belongs to."""
+
+_NAMES_OF_SERIES = ("normalized_symbol", "coin", "category", "interval")
+"""Columns of the identity that a key has only because they name its market, or its points, once more."""
 
 _KNOWN_COLUMNS = ("timestamp", *IDENTITY, *(field.column for field in DESCRIPTOR_FIELDS))
 """Columns that functions read wherever a frame has them."""
@@ -344,8 +348,12 @@ class OpenTable(Generic[IntoFrameT]):
         times: Mapping[str, str] | None = None,
         like_rows: bool = False,
         in_parts: bool = False,
+        main: Sequence[str] = (),
     ) -> IntoFrameT:
         """Return a result as a frame of the caller's kind, with the caller's types of time and categories.
+
+        Its columns are in the order of `tidytape.schema.ordered`. If they are the frame's columns and no others, they
+        keep the frame's order.
 
         Parameters
         ----------
@@ -358,6 +366,8 @@ class OpenTable(Generic[IntoFrameT]):
             Whether the rows are the frame's rows, in its order; a pandas frame then keeps its index.
         in_parts : bool
             Whether polars computes an eager result in parts, which takes less memory.
+        main : sequence of str
+            The results that a user came for, at most four, the most wanted last; those that are there come last.
         """
         if sort:
             result = result.sort(*sort)
@@ -369,9 +379,19 @@ class OpenTable(Generic[IntoFrameT]):
             result = dated(result.lazy(), clocks)
         rows = with_text_as_categories(result.lazy(), self.categories)
         if self.door is None:
-            return cast("IntoFrameT", rows.to_native())
-        collected = rows.collect("polars", engine="streaming" if in_parts else "auto")
+            return cast("IntoFrameT", self._arranged(rows, sort, main).to_native())
+        collected = self._arranged(
+            rows.collect("polars", engine="streaming" if in_parts else "auto"), sort, main
+        )
         return self.door.like(times or {}).restored(collected.to_native(), like_rows=like_rows)
+
+    def _arranged(self, result: Any, sort: Sequence[str], main: Sequence[str]) -> Any:
+        """Return a result with its columns in their order."""
+        names, own_names = result.collect_schema().names(), self.frame.collect_schema().names()
+        if set(names) == set(own_names):
+            return result.select(own_names)
+        key = [name for name in sort if name not in _NAMES_OF_SERIES]
+        return result.select(ordered(names, key=key, main=main))
 
 
 class Tabular(Protocol[P]):
@@ -392,6 +412,7 @@ def tabular(
     new_times: Mapping[str, str] | None = None,
     sort: Sequence[str] = (),
     in_parts: bool = False,
+    main: Sequence[str] | Callable[..., Sequence[str]] = (),
 ) -> Callable[[Callable[Concatenate[Rows, P], Rows]], Tabular[P]]:
     """Make a public function of a core: it opens the caller's frame, calls the core and closes the result.
 
@@ -406,8 +427,9 @@ def tabular(
         As in `OpenTable.of`; ``kinds`` may be a function of the keyword arguments too.
     check : function, optional
         A function of the `OpenTable` and of the keyword arguments of a call that raises QueryError.
-    new_times, sort, in_parts
-        As ``times``, ``sort`` and ``in_parts`` of `OpenTable.closed`.
+    new_times, sort, in_parts, main
+        As ``times``, ``sort``, ``in_parts`` and ``main`` of `OpenTable.closed`; ``main`` may be a function of the
+        keyword arguments too.
 
     Examples
     --------
@@ -428,7 +450,11 @@ def tabular(
             if check is not None:
                 check(table, **kwargs)
             return table.closed(
-                core(table.rows, *args, **kwargs), sort=sort, times=new_times, in_parts=in_parts
+                core(table.rows, *args, **kwargs),
+                sort=sort,
+                times=new_times,
+                in_parts=in_parts,
+                main=main(**kwargs) if callable(main) else main,
             )
 
         signature = inspect.signature(core)

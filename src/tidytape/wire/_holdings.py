@@ -8,7 +8,7 @@ import orjson
 import polars as pl
 
 from tidytape.catalogue import Kind
-from tidytape.schema import HOLDINGS, Column
+from tidytape.schema import HOLDING_FIELDS, HOLDINGS, Column
 from tidytape.wire._faults import Fault, placed
 from tidytape.wire._lists import decode_list
 from tidytape.wire._values import each, read_value, written_time
@@ -52,7 +52,7 @@ def encode_holdings(frame: pl.DataFrame) -> bytes:
         if column.dtype in {"timestamp", "duration", "list[timestamp]"}
     )
     entries = [
-        {_NAMES[column.name]: _written(row[column.name], column) for column in HOLDINGS.columns}
+        {_NAMES[column.name]: _written(row[column.name], column) for column in HOLDING_FIELDS}
         for row in plain.iter_rows(named=True)
     ]
     without_nulls = [{name: value for name, value in entry.items() if value is not None} for entry in entries]

@@ -238,8 +238,8 @@ def encode_markets(frame: pl.DataFrame, next_offset: int | None) -> bytes:
     >>> encode_markets(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTCUSDT"]}), 1).decode()
     '{"symbols":[{"exchange":"X","rawSymbol":"BTCUSDT"}],"nextOffset":1}'
     """
-    frame = checked(frame, MARKETS)
-    entries = ",".join(_objects(frame, MARKET_FIELDS))
+    frame, columns = checked(frame, MARKETS), [field.column for field in MARKET_FIELDS]
+    entries = ",".join(_objects(frame.select(*columns, pl.exclude(columns)), MARKET_FIELDS))
     offset = "" if next_offset is None else f',"nextOffset":{next_offset}'
     return f'{{"symbols":[{entries}]{offset}}}'.encode()
 

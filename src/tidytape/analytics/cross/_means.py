@@ -133,7 +133,9 @@ def oi_weighted(
     reports = reports.select(*key_columns, *unit, amount, timestamp=nw.col("timestamp") + length)
     result = _oi_weighted(rate_rows, reports, rate, by=series_columns, shared=join_columns, carry=longest)
     return table.closed(
-        result.select(*series_columns, "timestamp", rate, *results), sort=[*series_columns, "timestamp"]
+        result.select(*series_columns, "timestamp", rate, *results),
+        sort=[*series_columns, "timestamp"],
+        main=["open_interest", rate],
     )
 
 
@@ -259,7 +261,7 @@ def volume_weighted(
     ...     }
     ... )
     >>> volume_weighted(candles).rows()
-    [(0, 11.0, 4.0, 2, 1.0)]
+    [(0, 2, 1.0, 4.0, 11.0)]
     """
     arguments.one_of("unit", unit, ("coin", "quote"))
     table, _, series_columns = markets(frame, by, [price, volume], results=["vwap", "markets", COVERAGE])
@@ -300,7 +302,7 @@ def volume_weighted(
         nw.col("__reporting").cast(nw.Int64()).alias("markets"),
         nw.when(nw.col(HAS_MIXED_UNITS) == 0).then(coverage).alias(COVERAGE),
     )
-    return table.closed(result, sort=keys)
+    return table.closed(result, sort=keys, main=["volume", "vwap"])
 
 
 def dispersion(
@@ -390,7 +392,9 @@ def dispersion(
         nw.when(nw.col(IS_REPEATED) == 0).then(nw.col(name)).alias(name) for name in _STATISTICS[1:]
     ]
     return table.with_text_columns({f"{end}_{name}": name for end in _ENDS for name in MARKET}).closed(
-        statistics.select(*keys, "markets", *known_statistics), sort=keys
+        statistics.select(*keys, "markets", *known_statistics),
+        sort=keys,
+        main=["lowest_exchange", "highest_exchange", "median", "relative_range"],
     )
 
 
@@ -488,7 +492,9 @@ def premium(
     rows = joined(rows.select(*keys, *MARKET, value), references, on=keys)
     premium = nw.when(nw.col("reference") > 0).then(nw.col(value) / nw.col("reference") - 1.0)
     return table.closed(
-        rows.with_columns(premium=premium, reference_rule=nw.lit(rule)), sort=[*keys, *MARKET]
+        rows.with_columns(premium=premium, reference_rule=nw.lit(rule)),
+        sort=[*keys, *MARKET],
+        main=[value, "reference", "premium"],
     )
 
 

@@ -111,9 +111,9 @@ def total(
     ...      "close": [0.1, 0.2, 0.4]}
     ... )
     >>> total(points, amount="close").with_columns(pl.col("timestamp") - start).rows()
-    [(0, 0.3, 2, 1.0), (3600000000000, 0.4, 1, 1.0)]
+    [(0, 2, 1.0, 0.3), (3600000000000, 1, 1.0, 0.4)]
     >>> total(points, amount="close", carry="24h").with_columns(pl.col("timestamp") - start).rows()
-    [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
+    [(0, 2, 1.0, 0.3), (3600000000000, 2, 1.0, 0.6)]
     """
     amounts = arguments.columns("amount", amount, reserved=["markets", COVERAGE])
     table, rows, series_columns = markets(frame, by, amounts, results=["markets", COVERAGE])
@@ -147,7 +147,7 @@ def total(
         reporting.cast(nw.Int64()).alias("markets"),
         nw.when(has_share).then(reporting / nw.col(STANDING)).alias(COVERAGE),
     )
-    return table.closed(result, sort=keys)
+    return table.closed(result, sort=keys, main=amounts)
 
 
 def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] | None = None) -> IntoFrameT:
@@ -205,7 +205,7 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     )
     share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
     result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
-    return table.closed(result, sort=[*series_columns, "timestamp", *MARKET])
+    return table.closed(result, sort=[*series_columns, "timestamp", *MARKET], main=[amount, "total", "share"])
 
 
 def dominance(
@@ -310,7 +310,10 @@ def dominance(
         dominance=nw.when(is_in_universe, nw.col("universe_total") > 0).then(cap / nw.col("universe_total")),
         universe_size=nw.lit(len(names), nw.Int64()),
     )
-    return table.closed(result.select(*columns, *result_columns), sort=[*series_columns, "timestamp", token])
+    main = [marketcap, "universe_total", "dominance"]
+    return table.closed(
+        result.select(*columns, *result_columns), sort=[*series_columns, "timestamp", token], main=main
+    )
 
 
 def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
@@ -397,4 +400,4 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
         nw.col("markets").cast(nw.Int64()),
         nw.when(has_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),
     )
-    return table.closed(result, sort=keys)
+    return table.closed(result, sort=keys, main=[*OHLC, "volume"])

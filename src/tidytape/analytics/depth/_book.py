@@ -151,7 +151,7 @@ def depth_within(
         )
         for number, distance in enumerate(distances)
     ]
-    return table.closed(nw.concat(parts), sort=[*book, "bps"])
+    return table.closed(nw.concat(parts), sort=[*book, "bps"], main=["mid", "bid_depth", "ask_depth"])
 
 
 def imbalance(
@@ -388,7 +388,11 @@ def slippage(
         ]
 
     parts = [rows.select(*row(side, n, name)) for (side, n), name in cases.items()]
-    return table.with_text_columns({"side": None}).closed(nw.concat(parts), sort=[*book, "side", "size"])
+    return table.with_text_columns({"side": None}).closed(
+        nw.concat(parts),
+        sort=[*book, "side", "size"],
+        main=["size", "unfilled", "average_price", "slippage"],
+    )
 
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value

@@ -177,7 +177,7 @@ def regrid(
         .select(*series_columns, "timestamp", *sides, "price", value, *descriptors, "time_rule")
     )
     return table.with_text_columns(dict.fromkeys(interval_column)).closed(
-        result, sort=[*series_columns, "timestamp", *sides, "price"]
+        result, sort=[*series_columns, "timestamp", *sides, "price"], main=[*sides, "price", value]
     )
 
 
@@ -319,6 +319,7 @@ def walls(
         result.select(*level_key, *_RESULTS),
         sort=[*series_columns, "first_timestamp", "side", "price"],
         times={"first_timestamp": "timestamp", "last_timestamp": "timestamp"},
+        main=["price", "first_timestamp", "last_timestamp", "size_mean"],
     )
 
 

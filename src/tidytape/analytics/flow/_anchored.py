@@ -144,7 +144,12 @@ def cvd(
             "anchored_at",
         )
     )
-    return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
+    return table.closed(
+        rows,
+        sort=[*keys, "timestamp"],
+        times={"anchored_at": "timestamp"},
+        main=["buy_volume", "sell_volume", "delta", "cvd"],
+    )
 
 
 def vwap(
@@ -267,7 +272,9 @@ def vwap(
             "anchored_at",
         )
     )
-    return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
+    return table.closed(
+        rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"}, main=["volume", "vwap"]
+    )
 
 
 def sessions_of(

@@ -138,7 +138,9 @@ def large_trade_share(
         .with_columns(threshold_rule=nw.lit(rule), **interval_column)
         .select(*keys, nw.col("__time").alias("timestamp"), *results, "threshold_rule")
     )
-    return table.with_text_columns(dict.fromkeys(interval_column)).closed(rows, sort=[*keys, "timestamp"])
+    return table.with_text_columns(dict.fromkeys(interval_column)).closed(
+        rows, sort=[*keys, "timestamp"], main=["large_volume", "volume", "large_trade_share"]
+    )
 
 
 def _large(
@@ -321,5 +323,8 @@ def liquidation_cascades(
         smallest=nw.lit(least),
     )
     return table.closed(
-        cascades, sort=[*keys, "start"], times=dict.fromkeys(("start", "end", "largest_at"), "timestamp")
+        cascades,
+        sort=[*keys, "start"],
+        times=dict.fromkeys(("start", "end", "largest_at"), "timestamp"),
+        main=["end", "count", "largest", "liquidations"],
     )

@@ -180,7 +180,8 @@ def oi_price_quadrant(
         nw.lit(change).alias("change"),
         *(nw.lit(band).alias(name) for name, band in bands.items()),
     )
-    return table.closed(rows.select(*key, *_RESULTS), sort=key, times={"since": "timestamp"})
+    main = ["price_change", "open_interest_change", "quadrant"]
+    return table.closed(rows.select(*key, *_RESULTS), sort=key, times={"since": "timestamp"}, main=main)
 
 
 def _points(

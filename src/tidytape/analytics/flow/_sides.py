@@ -97,7 +97,7 @@ def delta(
     """
     table, rows, keys = sides(frame, by=by, interval=interval, amount=volume, results=("delta",))
     rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
-    return table.closed(rows, sort=[*keys, "timestamp"])
+    return table.closed(rows, sort=[*keys, "timestamp"], main=["buy_volume", "sell_volume", "delta"])
 
 
 def imbalance(
@@ -153,7 +153,7 @@ def imbalance(
     table, rows, keys = sides(frame, by=by, interval=interval, amount=volume, results=("imbalance",))
     bought, sold = nw.col("buy_volume"), nw.col("sell_volume")
     rows = rows.with_columns(imbalance=quotient(bought - sold, bought + sold))
-    return table.closed(rows, sort=[*keys, "timestamp"])
+    return table.closed(rows, sort=[*keys, "timestamp"], main=["buy_volume", "sell_volume", "imbalance"])
 
 
 def liquidation_imbalance(
@@ -242,7 +242,7 @@ def liquidation_imbalance(
         liquidation_imbalance=quotient(longs - shorts, longs + shorts),
         is_lower_bound=nw.lit(arguments.flag("sampled", sampled)),
     )
-    return table.closed(rows, sort=[*keys, "timestamp"])
+    return table.closed(rows, sort=[*keys, "timestamp"], main=[*names, "liquidation_imbalance"])
 
 
 def sides(

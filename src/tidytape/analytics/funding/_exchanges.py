@@ -78,7 +78,7 @@ def spread(
         difference = nw.when(nw.col(OWN) == nw.col(f"__other_{OWN}")).then(difference)
     key = [*series_columns, "timestamp", *MARKET, *_OTHER.values()]
     return table.with_text_columns({other: name for name, other in _OTHER.items()}).closed(
-        pairs.select(*key, spread=difference), sort=key
+        pairs.select(*key, spread=difference), sort=key, main=[*_OTHER.values(), "spread"]
     )
 
 
@@ -190,7 +190,7 @@ def carry(
         first(pairs, name, order).alias(result) for result, name in results.items()
     )
     return table.with_text_columns({f"{leg}_{name}": name for leg in _LEGS for name in MARKET}).closed(
-        best, sort=keys
+        best, sort=keys, main=["long_exchange", "short_exchange", "carry", "apr"]
     )
 
 

@@ -78,7 +78,7 @@ def normalized(
     >>> import polars as pl
     >>> points = pl.DataFrame({"exchange": ["A", "B"], "rate_close": [0.0001, -0.0004]})
     >>> normalized(points, to="1h", funding_interval="8h").rows()
-    [('A', 1.25e-05, 3600000000000), ('B', -5e-05, 3600000000000)]
+    [('A', 3600000000000, 1.25e-05), ('B', 3600000000000, -5e-05)]
     """
     new_interval = arguments.duration("to", to)
     table = OpenTable.of(frame)
@@ -93,7 +93,9 @@ def normalized(
     ratio = float(new_interval) / own_interval(table, funding_interval)
     scaled = [(finite(name) * ratio).alias(name) for name in columns]
     return table.closed(
-        table.rows.with_columns(*scaled, nw.lit(new_interval, nw.Int64()).alias(OWN)), like_rows=True
+        table.rows.with_columns(*scaled, nw.lit(new_interval, nw.Int64()).alias(OWN)),
+        like_rows=True,
+        main=[name for name in names if name in columns],
     )
 
 
@@ -164,7 +166,9 @@ def annualized(
     factor = growth.exp()
     apy_of_small = nw.when(factor != 1.0).then((factor - 1.0) * growth / factor.log()).otherwise(growth)
     apy = nw.when(growth.abs() < 1.0).then(apy_of_small).otherwise(factor - 1.0)
-    return table.closed(table.rows.with_columns(apr=value * times, apy=apy), like_rows=True)
+    return table.closed(
+        table.rows.with_columns(apr=value * times, apy=apy), like_rows=True, main=[rate, "apr", "apy"]
+    )
 
 
 def own_interval(table: OpenTable[Any], funding_interval: Duration | None) -> Any:
@@ -248,7 +252,7 @@ def basis(
     (0.02, 73.0, 0.1)
     """
     table, rows = _priced(frame, future, spot, expiry, interval)
-    return table.closed(rows, like_rows=True)
+    return table.closed(rows, like_rows=True, main=["days", "basis", "basis_annualized"])
 
 
 def cash_and_carry(
@@ -334,7 +338,7 @@ def cash_and_carry(
         carry_annualized=carry * 365.0 / nw.col("days"),
         trade=nw.when(carry > 0).then(better_trade).otherwise(nw.when(carry <= 0).then(nw.lit("none"))),
     )
-    return table.closed(rows, like_rows=True)
+    return table.closed(rows, like_rows=True, main=["basis_annualized", "carry", "carry_annualized", "trade"])
 
 
 def _priced(

@@ -179,7 +179,8 @@ def accrued(
         missed=missed,
         coverage=nw.col("__known").cast(nw.Float64()) / due.cast(nw.Float64()),
     ).select(*dict.fromkeys([*table.names, *_PAID]))
-    return table.closed(result, sort=[*series_columns, "timestamp"])
+    main = ["coverage", "missed", "payment", "accrued"]
+    return table.closed(result, sort=[*series_columns, "timestamp"], main=main)
 
 
 def predicted_error(

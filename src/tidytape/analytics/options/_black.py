@@ -267,11 +267,12 @@ def implied_volatility(
     Returns
     -------
     frame, n rows, same key, order and kind as ``chain``
-        - ``iv`` : float64, null unless ``status`` is ``ok`` or ``imprecise``. [%]
+        - ``implied_volatility`` : float64, null unless ``status`` is ``ok`` or ``imprecise``; it takes the place of a
+          column of this name, such as the exchange's own volatility. [%]
         - ``status`` : str, which is
 
-          - ``ok``: the relative error of ``iv`` is at most 1e-8;
-          - ``imprecise``: the option lies so far in a wing that the last digit of the price as a float moves ``iv`` by
+          - ``ok``: the relative error of ``implied_volatility`` is at most 1e-8;
+          - ``imprecise``: the option lies so far in a wing that the last digit of the price as a float moves it by
             more;
           - ``no_time_value``: the price is the intrinsic value, or zero, so any small volatility fits;
           - ``below_intrinsic``: the price is below the intrinsic value, so no volatility fits;
@@ -314,12 +315,12 @@ def implied_volatility(
     ...         "mark_price": [0.057138, 0.5],
     ...     }
     ... )
-    >>> implied_volatility(chain).select(pl.col("iv").round(3), "status").rows()
+    >>> implied_volatility(chain).select(pl.col("implied_volatility").round(3), "status").rows()
     [(50.0, 'ok'), (None, 'no_time_value')]
     """
     one_of("premium", premium, get_args(Premium))
     opened = Chain.opened(chain, (), numbers=[price, "forward"], keeps_expiry=True)
-    names = [name for name in opened.table.names if name not in {"iv", "status"}]
+    names = [name for name in opened.table.names if name not in {"implied_volatility", "status"}]
     call_put_sign = (
         nw.when(nw.col("option_type") == CALL)
         .then(1.0)
@@ -351,9 +352,10 @@ def implied_volatility(
         vega = np.exp(-0.5 * ((x / deviation) ** 2 + (deviation / 2) ** 2)) / _ROOT_2_PI
         error = noise[is_solvable] / np.sqrt(moneyness[is_solvable]) / (vega * deviation)
     status[is_solvable] = np.where(error <= _DETERMINED, "ok", "imprecise")
-    iv = np.full(len(paid), np.nan)
-    iv[is_solvable] = 100 * deviation / np.sqrt(life[is_solvable] / YEAR)
+    volatilities = np.full(len(paid), np.nan)
+    volatilities[is_solvable] = 100 * deviation / np.sqrt(life[is_solvable] / YEAR)
     result = rows.select(*names).with_columns(
-        number_column("iv", iv), nw.new_series("status", status.tolist(), nw.String, backend="polars")
+        number_column("implied_volatility", volatilities),
+        nw.new_series("status", status.tolist(), nw.String, backend="polars"),
     )
-    return opened.table.closed(result, like_rows=True)
+    return opened.table.closed(result, like_rows=True, main=["status", "implied_volatility"])

@@ -271,7 +271,9 @@ def forward(
     )
     days = act_365(nw.col("__life"), DAY)
     result = result.with_columns(nw.col("quotes").cast(nw.Int64), days=days, method=nw.lit(method))
-    return opened.table.closed(result.select(*smile, *_RESULT), sort=smile)
+    return opened.table.closed(
+        result.select(*smile, *_RESULT), sort=smile, main=["lowest", "highest", "forward"]
+    )
 
 
 def _parity(chain: Chain[Any], *, price: str, premium: str) -> Rows:

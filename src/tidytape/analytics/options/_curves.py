@@ -123,7 +123,7 @@ def smile(
         implied_volatility=_volatility(),
         **{name: nw.col(name) for name in _quality(table)},
     )
-    return table.closed(result, sort=[*keys, "moneyness"])
+    return table.closed(result, sort=[*keys, "moneyness"], main=["moneyness", "strike", "implied_volatility"])
 
 
 def surface(
@@ -204,7 +204,9 @@ def surface(
     result = at_maturities(variances, keys, target_days, ["__variance"], worst=quality).select(
         *chain, "days", "moneyness", _volatility().alias("implied_volatility"), *quality
     )
-    return table.closed(result, sort=[*chain, "days", "moneyness"])
+    return table.closed(
+        result, sort=[*chain, "days", "moneyness"], main=["days", "moneyness", "implied_volatility"]
+    )
 
 
 def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> OpenTable[IntoFrameT]:

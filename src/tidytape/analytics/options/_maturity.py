@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -103,7 +103,7 @@ def constant_maturity(
     result = at_maturities(variances, chain, target_days, names).with_columns(
         (nw.col(name) / life).sqrt().alias(name) for name in names
     )
-    return table.closed(result, sort=[*chain, "days"])
+    return table.closed(result, sort=[*chain, "days"], main=["days", *names])
 
 
 def at_maturities(
@@ -172,6 +172,10 @@ def last_before(rows: Rows, at: TimeLike | None, series_columns: Sequence[str]) 
     rows = rows.filter(nw.col("timestamp") <= epoch_seconds(at, parameter="at") * SECOND)
     newest = nw.col("timestamp").max()
     return rows.filter(nw.col("timestamp") == (newest.over(*series_columns) if series_columns else newest))
+
+
+SLOPED: Final = ("short", "long", "slope", "structure")
+"""Results of a slope."""
 
 
 def sloped(

@@ -302,4 +302,4 @@ def _smiles(
         *names,
         **{name: nw.lit(rule) for name, rule in rules.items()},
     )
-    return chain.table.closed(result, sort=chain.smile)
+    return chain.table.closed(result, sort=chain.smile, main=[*names[1:3], *names[:1]])

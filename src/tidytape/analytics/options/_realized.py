@@ -346,4 +346,9 @@ def volatility_risk_premium(
     )
     return implied_table.with_text_columns(
         {alias: name for name, alias in measures.items()}, of=realized_table
-    ).closed(result, sort=[*series_columns, *measures.values(), "timestamp"], times={KNOWN_AT: "timestamp"})
+    ).closed(
+        result,
+        sort=[*series_columns, *measures.values(), "timestamp"],
+        times={KNOWN_AT: "timestamp"},
+        main=["implied_volatility", "realized_volatility", *_RESULTS[::-1]],
+    )

@@ -106,7 +106,7 @@ def z_score(
     # A standard deviation that rounding of the values can explain counts as 0.
     has_deviation = (deviation > 0) & (deviation > (mean + origin).abs() * 1e-12)
     z = nw.when(has_deviation).then((x - origin - mean) / deviation)
-    return _closed(table, rows.with_columns(z_score=z), "z_score")
+    return _closed(table, rows.with_columns(z_score=z), "z_score", of=value)
 
 
 def percentile(
@@ -176,7 +176,7 @@ def percentile(
     )
     if table.is_eager:
         ranked = _ranked(rows.collect(), keys, window=window, least=least)
-        return _closed(table, ranked, "percentile")
+        return _closed(table, ranked, "percentile", of=value)
     below, count, x = nw.col("__below"), nw.col("__count"), nw.col("__value")
     rows = rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))
     for start in range(1, window + 1, _AT_ONCE):
@@ -194,7 +194,7 @@ def percentile(
             .drop(*shifted)
         )
     share = nw.when(count >= least, ~x.is_null()).then(below / count * 100.0)
-    return _closed(table, rows.with_columns(percentile=share), "percentile")
+    return _closed(table, rows.with_columns(percentile=share), "percentile", of=value)
 
 
 def rank(
@@ -276,13 +276,18 @@ def rank(
         rows = rows.with_columns(__low=nw.min_horizontal(low, lower), __high=nw.max_horizontal(high, higher))
         size += step
     position = nw.when(~nw.col("__sum").is_null(), high > low).then((x - low) / (high - low) * 100.0)
-    return _closed(table, rows.with_columns(rank=position), "rank")
+    return _closed(table, rows.with_columns(rank=position), "rank", of=value)
 
 
-def _closed(table: OpenTable[IntoFrameT], rows: Any, result: str) -> IntoFrameT:
+def _closed(table: OpenTable[IntoFrameT], rows: Any, result: str, *, of: str) -> IntoFrameT:
     """Return the rows with their result, and with the time at which the window of each row begins."""
     since = f"{result}_since"
-    return table.closed(rows.select(*table.names, result, since), like_rows=True, times={since: "timestamp"})
+    return table.closed(
+        rows.select(*table.names, result, since),
+        like_rows=True,
+        times={since: "timestamp"},
+        main=[of, result],
+    )
 
 
 def _opened(

@@ -159,7 +159,7 @@ def svi(
         )
         .with_columns(nw.col("quotes").cast(nw.Int64))
     )
-    return opened.table.closed(result, sort=opened.smile)
+    return opened.table.closed(result, sort=opened.smile, main=["forward", "quotes", "rmse", "status"])
 
 
 def _fitted(

@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import is_above_zero
 from tidytape.analytics.options._maturity import (
+    SLOPED,
     VALUES,
     in_days,
     last_before,
@@ -110,7 +111,7 @@ def term_structure(
     )
     keys = series_of(table, by, without=["expiry", value])
     rows = last_before(table.rows, at, keys).select(*keys, *table.clocks, "days", measure.alias(value))
-    return table.closed(rows, sort=[*keys, "timestamp", "days"])
+    return table.closed(rows, sort=[*keys, "timestamp", "days"], main=["days", value])
 
 
 def slope(
@@ -195,7 +196,7 @@ def slope(
     table = OpenTable.of(table, ["timestamp"], numbers=["days", value_column], parameter="structure")
     keys = [*series_of(table, by, without=[value_column, "short_days", "long_days", *_SLOPE]), "timestamp"]
     result = sloped(table.rows, keys, value_column, along="days", short=short_days, long=long_days, flat=flat)
-    return table.closed(result, sort=keys)
+    return table.closed(result, sort=keys, main=SLOPED)
 
 
 def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
@@ -268,7 +269,9 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
         forward_volatility=nw.when(~is_arbitrage).then(forward),
         calendar_arbitrage=is_arbitrage,
     )
-    return table.closed(result, sort=[*keys, "days"])
+    return table.closed(
+        result, sort=[*keys, "days"], main=["days", "next_days", "calendar_arbitrage", "forward_volatility"]
+    )
 
 
 def tenor_structure(
@@ -344,7 +347,7 @@ def tenor_structure(
     rows = last_before(table.rows, at, series_columns).select(
         *series_columns, "timestamp", tenor, days.alias("days"), column
     )
-    return table.closed(rows, sort=[*series_columns, "timestamp", "days"])
+    return table.closed(rows, sort=[*series_columns, "timestamp", "days"], main=["days", column])
 
 
 def tenor_slope(
@@ -427,7 +430,7 @@ def tenor_slope(
     ends = {"short": short_tenor.value, "long": long_tenor.value}
     tenors = nw.col("tenor").cast(nw.String)
     rows = table.rows.with_columns(tenors).filter(tenors.is_in(list(ends.values())))
-    return table.closed(sloped(rows, keys, column, along="tenor", **ends, flat=flat), sort=keys)
+    return table.closed(sloped(rows, keys, column, along="tenor", **ends, flat=flat), sort=keys, main=SLOPED)
 
 
 def _opened(frame: IntoFrameT, value: str | None) -> tuple[OpenTable[IntoFrameT], str]:

@@ -113,7 +113,8 @@ def initial_balance(
     profiles = opened(levels, by, results=columns, numbers={"price": price}, row_size=row_size, blocks=True)
     rows = touched_rows(profiles, {"block_length": block_length(profiles, block_minutes)})
     ranges = balances(rows, profiles.keys, profiles.step, minutes=minutes)
-    return profiles.closed(ranges.select(*profiles.keys, **columns))
+    main = ["is_extended_down", "is_extended_up", "initial_balance_low", "initial_balance_high"]
+    return profiles.closed(ranges.select(*profiles.keys, **columns), main=main)
 
 
 def balances(
@@ -294,7 +295,7 @@ def day_type(
         lookback=nw.lit(lookback, nw.Int64),
         **{name: nw.lit(value) for name, value in thresholds.items()},
     )
-    return sessions.closed(result)
+    return sessions.closed(result, main=["balance_share", "close_position", "range_ratio", "day_type"])
 
 
 def block_features(

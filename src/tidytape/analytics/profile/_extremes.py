@@ -98,7 +98,7 @@ def single_prints(
         levels, by, price, results=_RUN, row_size=row_size, now=now, block_minutes=block_minutes
     )
     inside = runs(rows, profiles.keys).filter(~(nw.col("at_low") | nw.col("at_high")))
-    return profiles.closed(inside.select(*profiles.keys, *_RUN), sort=["low"])
+    return profiles.closed(inside.select(*profiles.keys, *_RUN), sort=["low"], main=["rows", "low", "high"])
 
 
 def tails(
@@ -164,7 +164,9 @@ def tails(
     result = nw.concat(runs_at_ends).with_columns(
         is_excess=nw.col("rows") >= min_excess_rows, min_excess_rows=nw.lit(min_excess_rows, nw.Int64)
     )
-    return profiles.closed(result.select(*profiles.keys, *_TAIL), sort=["end"])
+    return profiles.closed(
+        result.select(*profiles.keys, *_TAIL), sort=["end"], main=["end", "low", "high", "is_excess"]
+    )
 
 
 def poor_extremes(
@@ -230,7 +232,8 @@ def poor_extremes(
     profiles, rows = _opened_rows(
         levels, by, price, results=columns, row_size=row_size, now=now, block_minutes=block_minutes
     )
-    return profiles.closed(extremes(rows, profiles.keys).select(*profiles.keys, **columns))
+    main = ["high", "is_poor_high", "low", "is_poor_low"]
+    return profiles.closed(extremes(rows, profiles.keys).select(*profiles.keys, **columns), main=main)
 
 
 def extremes(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Generic, Literal
@@ -101,14 +101,19 @@ class Profiles(Generic[IntoFrameT]):
             raise QueryError(parameter, got=f"{name}: {dtype}", expected="a numeric column")
 
     def closed(
-        self, result: nw.LazyFrame[Any], *, sort: Iterable[str] = (), times: Mapping[str, str] | None = None
+        self,
+        result: nw.LazyFrame[Any],
+        *,
+        sort: Iterable[str] = (),
+        times: Mapping[str, str] | None = None,
+        main: Sequence[str] = (),
     ) -> IntoFrameT:
         """Return a result as the caller's kind of frame, under the caller's names, sorted by the keys and ``sort``."""
         order = [name for name in (*self.names.values(), *sort) if name not in self.hidden]
         renamed = result.rename(self.names)
         if self.hidden:
             renamed = renamed.drop(*self.hidden)
-        return self.table.closed(renamed, sort=order, times=times)
+        return self.table.closed(renamed, sort=order, times=times, main=main)
 
 
 def opened(

@@ -116,9 +116,9 @@ def composite(
     ...      "price": [10.0, 10.5, 10.5, 11.0], "volume": [1, 2, 3, 4]}
     ... )
     >>> composite(levels, row_size=0.5).with_columns(pl.col("timestamp") - start).rows()
-    [('BTC', 0, 2, 10.0, 1.0), ('BTC', 0, 2, 10.5, 5.0), ('BTC', 0, 2, 11.0, 4.0)]
+    [(0, 'BTC', 2, 10.0, 1.0), (0, 'BTC', 2, 10.5, 5.0), (0, 'BTC', 2, 11.0, 4.0)]
     >>> composite(levels, row_size=1).with_columns(pl.col("timestamp") - start).rows()
-    [('BTC', 0, 2, 10.0, 6.0), ('BTC', 0, 2, 11.0, 4.0)]
+    [(0, 'BTC', 2, 10.0, 6.0), (0, 'BTC', 2, 11.0, 4.0)]
     """
     spans = [SESSION, SESSION_END, _SESSIONS]
     counts = arguments.columns(
@@ -155,7 +155,8 @@ def composite(
         *(nw.when(f"known_{name}").then(nw.col(name)).alias(caller) for name, caller in working.items()),
     )
     is_new_end = SESSION in table.names and SESSION_END not in profiles.table.clocks
-    return profiles.closed(result, sort=[price], times={SESSION_END: SESSION} if is_new_end else {})
+    times = {SESSION_END: SESSION} if is_new_end else {}
+    return profiles.closed(result, sort=[price], times=times, main=[price, *counts])
 
 
 def _with_description(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profiles[IntoFrameT]:
@@ -275,7 +276,7 @@ def naked_pocs(
     ...      "price": [10, 11, 11, 12, 13, 14], "volume": [1, 2, 1, 3, 2, 1]}
     ... )
     >>> naked_pocs(levels).drop("poc_tie").with_columns(pl.col("timestamp", "touched_at") - start).rows()
-    [(0, 11.0, False, 1), (1, 12.0, True, None), (2, 13.0, True, None)]
+    [(0, 11.0, 1, False), (1, 12.0, None, True), (2, 13.0, None, True)]
     """
     one_of("tie", tie, POC_TIES)
     numbers = {"price": price, "count": count}
@@ -295,7 +296,7 @@ def naked_pocs(
         touched_at=nw.col("touched_at"),
         poc_tie=nw.lit(tie),
     )
-    return sessions.closed(result, times={"touched_at": SESSION})
+    return sessions.closed(result, times={"touched_at": SESSION}, main=["poc", "touched_at", "is_naked"])
 
 
 def untouched(sessions: nw.LazyFrame[Any], series_columns: list[str]) -> nw.LazyFrame[Any]:

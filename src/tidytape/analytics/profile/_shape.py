@@ -115,7 +115,7 @@ def shape(
     result = features(rows, profiles.keys, min_second=thresholds["min_second"]).with_columns(
         shape=letter(thresholds), **{name: nw.lit(value) for name, value in thresholds.items()}
     )
-    return profiles.closed(result.select(*profiles.keys, *results))
+    return profiles.closed(result.select(*profiles.keys, *results), main=["shape"])
 
 
 def shares(**thresholds: float) -> dict[str, float]:
@@ -294,7 +294,7 @@ def nodes(
         poc_share=nw.col("count") / nw.col("poc_count"),
         within=nw.lit(within, nw.Int64),
     )
-    return profiles.closed(result, sort=["low"])
+    return profiles.closed(result, sort=["low"], main=["kind", "low", "high", "poc_share"])
 
 
 def nodes_of(

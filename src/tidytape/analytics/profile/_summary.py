@@ -164,6 +164,7 @@ def summary(
     count = arguments.column("count", count)
     checked_minutes(block_minutes)
     columns = {
+        "count": nw.lit(count),
         **{name: nw.col(name) for name in _COUNTED},
         "is_naked": holds(nw.col("touched_at").is_null(), "poc"),
         "touched_at": nw.col("touched_at"),
@@ -176,7 +177,6 @@ def summary(
         **extreme_columns(min_excess_rows),
         "day_type": day_label(limits),
         **{name: nw.col(name) for name in DAY_FEATURES},
-        "count": nw.lit(count),
         **rules.columns(),
         "within": nw.lit(within, nw.Int64),
         "lookback": nw.lit(lookback, nw.Int64),
@@ -232,7 +232,8 @@ def summary(
     summaries = untouched(
         with_day_features(summaries, sessions.series_columns, lookback), sessions.series_columns
     )
-    return sessions.closed(summaries.select(*keys, **columns), times={"touched_at": SESSION})
+    main = ["val", "poc", "vah", "day_type"]
+    return sessions.closed(summaries.select(*keys, **columns), times={"touched_at": SESSION}, main=main)
 
 
 def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:

@@ -102,7 +102,8 @@ def gaps(
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
     )
-    return table.closed(runs, sort=[*keys, "start"], times={"start": "timestamp", "end": "timestamp"})
+    times = dict.fromkeys(("start", "end"), "timestamp")
+    return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
 
 
 def completeness(

@@ -814,7 +814,7 @@ class Market(_message.Message):
     def __init__(self, exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., normalizedSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., category: _Optional[_Union[Category, str]] = ..., tenor: _Optional[_Union[Tenor, str]] = ..., coinName: _Optional[str] = ..., quoteCoinName: _Optional[str] = ..., fullName: _Optional[str] = ..., lastPrice: _Optional[float] = ..., volume24h: _Optional[float] = ..., volumeChange24h: _Optional[float] = ..., priceChange24h: _Optional[float] = ..., oiChange24h: _Optional[float] = ..., marketcap: _Optional[float] = ..., iconUrl: _Optional[str] = ..., availableSince: _Optional[_Union[Timestamp, _Mapping]] = ..., predictionMarkets: _Optional[_Iterable[_Union[PredictionMarket, _Mapping]]] = ..., factor: _Optional[float] = ..., renamedTo: _Optional[str] = ..., renamedAt: _Optional[_Union[Timestamp, _Mapping]] = ...) -> None: ...
 
 class PredictionMarket(_message.Message):
-    __slots__ = ("slug", "question", "groupItemTitle", "outcomes", "lastPrice", "oneDayPriceChange", "prices", "totalVolume", "buyVolume24H", "sellVolume24H", "volumeChange24H", "openInterest", "oneDayOIChange", "uniqueTraders", "orderPriceMinTickSize", "conditionId", "closed", "availableSince", "availableTo", "sportsMarketType", "line")
+    __slots__ = ("slug", "question", "groupItemTitle", "outcomes", "lastPrice", "oneDayPriceChange", "prices", "totalVolume", "buyVolume24H", "sellVolume24H", "volumeChange24H", "openInterest", "oneDayOIChange", "uniqueTraders", "orderPriceMinTickSize", "conditionId", "closed", "availableSince", "availableTo", "sportsMarketType", "line", "outcome")
     SLUG_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     GROUPITEMTITLE_FIELD_NUMBER: _ClassVar[int]
@@ -836,6 +836,7 @@ class PredictionMarket(_message.Message):
     AVAILABLETO_FIELD_NUMBER: _ClassVar[int]
     SPORTSMARKETTYPE_FIELD_NUMBER: _ClassVar[int]
     LINE_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
     slug: str
     question: str
     groupItemTitle: str
@@ -857,7 +858,8 @@ class PredictionMarket(_message.Message):
     availableTo: Timestamp
     sportsMarketType: str
     line: float
-    def __init__(self, slug: _Optional[str] = ..., question: _Optional[str] = ..., groupItemTitle: _Optional[str] = ..., outcomes: _Optional[_Iterable[str]] = ..., lastPrice: _Optional[float] = ..., oneDayPriceChange: _Optional[float] = ..., prices: _Optional[_Iterable[float]] = ..., totalVolume: _Optional[float] = ..., buyVolume24H: _Optional[float] = ..., sellVolume24H: _Optional[float] = ..., volumeChange24H: _Optional[float] = ..., openInterest: _Optional[float] = ..., oneDayOIChange: _Optional[float] = ..., uniqueTraders: _Optional[float] = ..., orderPriceMinTickSize: _Optional[float] = ..., conditionId: _Optional[str] = ..., closed: bool = ..., availableSince: _Optional[_Union[Timestamp, _Mapping]] = ..., availableTo: _Optional[_Union[Timestamp, _Mapping]] = ..., sportsMarketType: _Optional[str] = ..., line: _Optional[float] = ...) -> None: ...
+    outcome: str
+    def __init__(self, slug: _Optional[str] = ..., question: _Optional[str] = ..., groupItemTitle: _Optional[str] = ..., outcomes: _Optional[_Iterable[str]] = ..., lastPrice: _Optional[float] = ..., oneDayPriceChange: _Optional[float] = ..., prices: _Optional[_Iterable[float]] = ..., totalVolume: _Optional[float] = ..., buyVolume24H: _Optional[float] = ..., sellVolume24H: _Optional[float] = ..., volumeChange24H: _Optional[float] = ..., openInterest: _Optional[float] = ..., oneDayOIChange: _Optional[float] = ..., uniqueTraders: _Optional[float] = ..., orderPriceMinTickSize: _Optional[float] = ..., conditionId: _Optional[str] = ..., closed: bool = ..., availableSince: _Optional[_Union[Timestamp, _Mapping]] = ..., availableTo: _Optional[_Union[Timestamp, _Mapping]] = ..., sportsMarketType: _Optional[str] = ..., line: _Optional[float] = ..., outcome: _Optional[str] = ...) -> None: ...
 
 class UsageResponse(_message.Message):
     __slots__ = ("limit", "remaining", "used", "reset", "window_seconds")
