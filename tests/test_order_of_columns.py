@@ -141,7 +141,7 @@ WANTED: dict[str, str] = {
 }
 """The results that a user calls a function for, the most wanted last."""
 
-SAME_ROWS = {"pit.as_of", "quality.examples", "aggregate.to_usd"}
+SAME_ROWS = {"pit.as_of", "pit.under_newest_name", "pit.universe", "quality.examples", "aggregate.to_usd"}
 """Functions whose result has the columns of the caller's frame, in the caller's order."""
 
 OTHER = {"aggregate.minute_candles", "aggregate.minute_profile"}
