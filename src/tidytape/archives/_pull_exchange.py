@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tidytape.archives._pull_keys import without_keys
+from tidytape.archives._pull_rows import milliseconds
 from tidytape.errors import (
     AuthenticationError,
     DecodeError,
@@ -121,8 +123,8 @@ class Source:
 
     def now(self) -> int:
         """Return the time by the exchange's clock, by this machine's if the exchange does not tell it. [ns]"""
-        time = self.ask("fetch_time") if self.has("fetchTime") else None
-        return int(time or self.exchange.milliseconds()) * MILLISECOND
+        time = self.ask("fetch_time", read=_clock) if self.has("fetchTime") else None
+        return (time or int(self.exchange.milliseconds())) * MILLISECOND
 
     def ask(self, method: str, *arguments: object, read: Callable[[Any], Any] = lambda answer: answer) -> Any:
         """Return what is read of the answer to a method of ccxt.
@@ -155,8 +157,7 @@ class Source:
     def _ours(self, error: Exception, method: str, arguments: tuple[object, ...]) -> FetchError:
         """Return our error for one of ccxt."""
         request = " ".join([method, *(str(argument) for argument in arguments[:1])])
-        cause = "" if error.__cause__ is None else f" ({error.__cause__})"
-        message = self._without_key(f"{self.name} did not answer {request}: {error}{cause}")
+        message = self._without_key(f"{self.name} did not answer {request}: {_words(error)}")
         kinds = {kind.__name__ for kind in type(error).__mro__}
         if kinds & {*_REFUSALS}:
             parameter = "symbols" if "BadSymbol" in kinds else "data"
@@ -170,6 +171,21 @@ class Source:
 
     def _without_key(self, message: str) -> str:
         """Return a message of others without the parts of a key that it may have, on one line, and not too long."""
-        for part in _KEYS:
-            message = message.replace(getattr(self.exchange, part, None) or "\0", "…")
-        return escaped(message.replace("``", "`"))[:_LONGEST]
+        parts = {*_KEYS, *(self.exchange.requiredCredentials or ())}
+        keys = (str(getattr(self.exchange, part, None) or "") for part in parts)
+        return escaped(without_keys(message, keys).replace("``", "`"))[:_LONGEST]
+
+
+def _clock(time: Any) -> int | None:
+    return milliseconds(time) if time else None
+
+
+def _words(error: Exception) -> str:
+    """Return the words of an error of ccxt with those of its cause; the reason comes first if nothing connected."""
+    step: BaseException | None = error
+    while step is not None:
+        # An error with a file is of a caller that handles it.
+        if isinstance(step, OSError) and step.strerror and step.filename is None:
+            return f"no connection ({step.strerror}); {error}"
+        step = step.__cause__ or step.__context__
+    return f"{error}" if error.__cause__ is None else f"{error} ({error.__cause__})"

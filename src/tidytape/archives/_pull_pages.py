@@ -19,6 +19,8 @@ _LATE = 60_000
 
 _TRADES_WINDOW = 3_600_000
 """Length of the window that an answer without trades stands for: Binance's is an hour. [ms]"""
+_FEW = 2
+"""Trades of an answer with which a walk would not end: one of them is known already."""
 
 
 def state_pages(ask: Ask, span: Span, *, step: int, least: int, window: int) -> Iterator[list[Row]]:
@@ -67,11 +69,26 @@ def state_pages(ask: Ask, span: Span, *, step: int, least: int, window: int) -> 
         due = ahead[-1] + step if ahead else position
 
 
+NONE_CAME = (
+    "none came: the exchange takes no since for trades, keeps no older ones, or nobody traded; tidytape download has "
+    "whole days of some exchanges"
+)
+_FEW_CAME = "the exchange sends so few trades at once that asking for all of them would not end"
+_NO_IDS = (
+    "the exchange sends trades without an id or a time, or several with one id: more of them may be missing"
+)
+
+
 class TradePage(NamedTuple):
-    """New trades, and the span before them in which trades are missing, or None."""
+    """New trades, and the span before them in which trades are missing, or None, and why they are."""
 
     rows: list[Row]
     hole: Span | None
+    reason: str = NONE_CAME
+
+
+class _NoIdsError(Exception):
+    """Trades of a page cannot be told apart."""
 
 
 class TradePages:
@@ -79,7 +96,8 @@ class TradePages:
 
     Each request begins a millisecond before the last trade, so an exchange that takes ``since`` sends a known trade
     again. If it does not, trades are missing. Answers about the past end where the newest trades begin, which every
-    exchange sends.
+    exchange sends. The walk ends early, with a hole, at trades that no id tells apart, and if answers have one or two
+    trades, so that more may be missing between them.
 
     Parameters
     ----------
@@ -95,17 +113,27 @@ class TradePages:
         self._ask = ask
         self._start, self._end = span
         self._position = self._start - bool(known)
-        self._known = known
+        self._known: dict[str, Row | None] = dict.fromkeys(known)
         self._is_begun = self._is_joined = bool(known)
 
     def __iter__(self) -> Iterator[TradePage]:
-        newest = self._ask(None, None)
+        try:
+            yield from self._pages()
+        except _NoIdsError:
+            yield TradePage([], (max(self._position, self._start), self._end), _NO_IDS)
+
+    def _pages(self) -> Iterator[TradePage]:
+        newest = self._answer(None)
         last = min([self._end, *(row["timestamp"] for row in newest[:1])])
         since, longest = self._position - 1, 1
         while since < last:
-            page = self._ask(since, None)
+            page = self._answer(since)
             longest = max(longest, len(page))
             new = self._new(page)
+            if new and longest <= _FEW and self._was_full(new):
+                yield TradePage([], (self._position, min(last + 1, self._end)), _FEW_CAME)
+                self._is_joined = False
+                break
             if new:
                 # Trades that are no older than the newest ones do not show that ``since`` was taken.
                 yield self._page(page, new, is_first=not self._is_begun and self._is_late(page, last))
@@ -113,9 +141,10 @@ class TradePages:
                 continue
             if page and page[0]["timestamp"] >= last:
                 break
-            if len(page) >= longest > 1 and page[-1]["timestamp"] >= since:
+            if page and page[-1]["timestamp"] >= since:
                 # A page of known trades may have room for no others of their millisecond.
-                if self._is_joined and page[0]["timestamp"] >= self._position - 1:
+                is_full = len(page) >= longest > 1 or len(newest) == 1
+                if is_full and self._is_joined and page[0]["timestamp"] >= self._position - 1:
                     yield TradePage([], (self._position, self._position + 1))
                 since = max(page[-1]["timestamp"], since + 1)
             else:
@@ -128,9 +157,28 @@ class TradePages:
         elif is_first:
             yield TradePage([], (self._start, last))
 
+    def _answer(self, since: int | None) -> list[Row]:
+        """Return a page, each trade once."""
+        page: dict[str, Row] = {}
+        for row in self._ask(since, None):
+            trade_id = row["id"]
+            before = page.get(trade_id) or self._known.get(trade_id) or row
+            if None in {trade_id, row["timestamp"]} or before != row:
+                raise _NoIdsError
+            page[trade_id] = row
+        return list(page.values())
+
     def _new(self, page: list[Row]) -> list[Row]:
-        rows = {row["id"]: row for row in page if self._position <= row["timestamp"] < self._end}
-        return [row for trade_id, row in rows.items() if trade_id not in self._known]
+        return [
+            row
+            for row in page
+            if self._position <= row["timestamp"] < self._end and row["id"] not in self._known
+        ]
+
+    def _was_full(self, new: list[Row]) -> bool:
+        """Return whether the page before, of known trades, should have had these too."""
+        is_after_known = bool(self._known) and not self._is_joined
+        return is_after_known and new[0]["timestamp"] < self._position - 1 + _TRADES_WINDOW
 
     def _is_late(self, page: list[Row], last: int) -> bool:
         """Return whether the first page begins so late that trades before it may be missing."""
@@ -138,12 +186,12 @@ class TradePages:
         return bool(first >= last or first - self._start > page[-1]["timestamp"] - first)
 
     def _page(self, page: list[Row], new: list[Row], *, is_first: bool) -> TradePage:
-        is_apart = self._is_joined and self._known.isdisjoint(row["id"] for row in page)
+        is_apart = self._is_joined and self._known.keys().isdisjoint(row["id"] for row in page)
         hole = None
         if is_first or is_apart:
             # The milliseconds at its ends may have had more trades than came.
             hole = self._position, new[0]["timestamp"] + 1
         self._is_begun = self._is_joined = True
-        self._known = {row["id"] for row in page}
+        self._known = {row["id"]: row for row in page}
         self._position = new[-1]["timestamp"]
         return TradePage(new, hole)

@@ -18,6 +18,36 @@ USUAL_FUNDING = 8 * HOUR
 """Funding interval where the rows do not show one. [ns]"""
 
 
+_EARLIEST, _LATEST = 10**11, 9 * 10**12
+"""Least and most milliseconds of a time, in the years 1973 and 2255: times in other units are outside. [ms]"""
+
+
+def milliseconds(time: Any) -> int:
+    """Return a time that ccxt gives; ValueError if it is no whole number of milliseconds."""
+    if isinstance(time, int) and _EARLIEST <= time < _LATEST:
+        return int(time)
+    raise ValueError(f"{time!r} is no time in milliseconds")
+
+
+def _word(word: Any) -> str | None:
+    """Return a text or a whole number as text, None if it is empty; TypeError if it is something else."""
+    if isinstance(word, bool) or not isinstance(word, str | int):
+        raise TypeError(f"{word!r} is no text")
+    str(word).encode()  # raises if it has half of a surrogate pair
+    return str(word) or None
+
+
+def _number(number: Any) -> float:
+    """Return a number, which some exchanges write as text; TypeError or ValueError if it is none."""
+    if isinstance(number, bool):
+        raise TypeError(f"{number!r} is no number")
+    return float(number)
+
+
+_READERS = {"timestamp": milliseconds, "id": _word, "side": _word}
+"""How cells of a column are read, if not as numbers."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of data.
@@ -29,7 +59,7 @@ class Kind:
     feature, method : str
         What ccxt calls it among the features of an exchange, and its method.
     columns : mapping of str to str or int
-        Where an object of ccxt has each of our columns. A row has at least the first two.
+        Where an object of ccxt has each of our columns. A row that is not a trade has at least the first two.
     """
 
     table: Table
@@ -43,16 +73,29 @@ class Kind:
         return self.table in (RECORDED_CANDLES, OPEN_INTEREST)
 
     def rows(self, answer: Any) -> list[Row]:
-        """Return the rows of an answer, in the order of time."""
+        """Return the rows of an answer, in the order of time.
+
+        Rows without a time, or without a close, a rate or an amount, are left out. Trades are not, because no hole
+        would show that they are missing; the first ones have no time.
+
+        Raises
+        ------
+        ArithmeticError, LookupError, TypeError or ValueError
+            If something is of another form than ccxt's.
+        """
         rows = [
-            {column: entry[place] for column, place in self.columns.items()}
+            {column: self._cell(column, entry[place]) for column, place in self.columns.items()}
             for entry in answer or ()
             if entry
         ]
-        time, value = list(self.columns)[:2]
-        return sorted(
-            (row for row in rows if None not in {row[time], row[value]}), key=lambda row: int(row[time])
-        )
+        time, figure = list(self.columns)[:2]
+        if self.table is not TRADES:
+            rows = [row for row in rows if None not in {row[time], row[figure]}]
+        return sorted(rows, key=lambda row: row[time] or 0)
+
+    @staticmethod
+    def _cell(column: str, cell: Any) -> Any:
+        return None if cell is None else _READERS.get(column, _number)(cell)
 
 
 _PLACES = ("timestamp", "close", "open", "high", "low", "volume")

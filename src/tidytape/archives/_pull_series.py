@@ -12,7 +12,7 @@ import polars as pl
 
 from tidytape.archives._pull_exchange import Source
 from tidytape.archives._pull_markets import BINANCE, PulledMarket
-from tidytape.archives._pull_pages import TradePages, state_pages
+from tidytape.archives._pull_pages import TradePage, TradePages, state_pages
 from tidytape.archives._pull_rows import USUAL_FUNDING, Kind, Row, funding_intervals, holes
 from tidytape.errors import RefusedQueryError
 from tidytape.lake._batch import Spool
@@ -33,10 +33,6 @@ _BEFORE = 7 * DAY
 _UNTIL = {"okx": "after", "okxus": "after", "myokx": "after"}
 """The exchange's own name for the end of a window, where ccxt does not translate ``until``."""
 _NONE_CAME = "none came with all its values: the exchange has none of this time, or nobody traded"
-_NO_TRADES_CAME = (
-    "none came: the exchange takes no since for trades, keeps no older ones, or nobody traded; tidytape download has "
-    "whole days of some exchanges"
-)
 
 
 @dataclass
@@ -66,7 +62,7 @@ class Series:
     length: FrameInterval
     window: Span
     _rows: list[Row] = field(default_factory=list)
-    _trade_holes: list[Span] = field(default_factory=list)
+    _trade_holes: list[tuple[Span, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         length, offset = self.length.nanoseconds, self.length.offset * SECOND
@@ -81,14 +77,14 @@ class Series:
         """Put what is new into the lake, and return the rows of the result; ``bar`` counts rows."""
         absence = self.market.absence(self.kind.table)
         if absence is not None:
-            return self._gaps([self.window], absence)
+            return [self._result(rows=0, reason=absence)]
         since, spans = self.window[0], self._missing()
         try:
             for span in spans:
-                for rows, hole in self._pages(span):
+                for rows, hole, reason in self._pages(span):
                     if hole is not None:
                         self._write(since)
-                        self._trade_holes.append(hole)
+                        self._trade_holes.append((hole, reason))
                         since = hole[1]
                     self._rows += rows
                     bar.update(len(rows))
@@ -115,19 +111,20 @@ class Series:
         asked = self._asked()
         return [rest for part in parts for rest in without(part, [asked] if asked else [])]
 
-    def _pages(self, span: Span) -> Iterator[tuple[list[Row], Span | None]]:
-        """Yield rows, and the span before them that the exchange did not answer, or None. [ns]"""
+    def _pages(self, span: Span) -> Iterator[TradePage]:
+        """Yield rows, and the span before them that the exchange did not answer, or None, and why. [ns]"""
         start, end = (-(-time // MILLISECOND) for time in span)
         if self.kind.table is TRADES:
             before = self._stored(span[0] - 2 * MILLISECOND, span[0])
-            for rows, hole in TradePages(self._ask, (start, end), set(before["id"])):
-                yield rows, hole and (hole[0] * MILLISECOND, hole[1] * MILLISECOND)
+            for page in TradePages(self._ask, (start, end), set(before["id"])):
+                hole = page.hole and (page.hole[0] * MILLISECOND, page.hole[1] * MILLISECOND)
+                yield page._replace(hole=hole)
             return
         step = self._step // MILLISECOND
         least = step if self.kind.table is RECORDED_CANDLES else 1
         window = step * (self._page_length or _PAGE)
         for rows in state_pages(self._ask, (start, end), step=step, least=least, window=window):
-            yield rows, None
+            yield TradePage(rows, None)
 
     @property
     def _step(self) -> int:
@@ -239,19 +236,23 @@ class Series:
     # -- the result ----------------------------------------------------------------------------------------------------
 
     def _results(self) -> list[dict[str, Any]]:
-        rows, is_of_trades = self._stored(*self.window), self.kind.table is TRADES
-        gaps = self._trade_holes if is_of_trades else self._empty(rows)
+        rows = self._stored(*self.window)
         summary = self._result(rows=rows.height, first=rows["timestamp"].min(), last=rows["timestamp"].max())
-        return [summary, *self._gaps(gaps, _NO_TRADES_CAME if is_of_trades else _NONE_CAME)]
+        is_of_trades = self.kind.table is TRADES
+        gaps = self._trade_holes if is_of_trades else [(span, _NONE_CAME) for span in self._empty(rows)]
+        return [
+            summary,
+            *(
+                self._result(rows=0, gap_from=start, gap_to=end, reason=reason)
+                for (start, end), reason in gaps
+            ),
+        ]
 
     def _empty(self, rows: pl.DataFrame) -> list[Span]:
         """Return the parts of the window without rows."""
         times = rows["timestamp"]
         steps = funding_intervals(times) if self.kind.table is FUNDING else times * 0 + self._step
         return holes(times, steps, *self.window, usual=self._step)
-
-    def _gaps(self, spans: list[Span], reason: str) -> list[dict[str, Any]]:
-        return [self._result(rows=0, gap_from=start, gap_to=end, reason=reason) for start, end in spans]
 
     def _result(self, **facts: Any) -> dict[str, Any]:
         return {"market": " ".join(self.market.key), "data": self.kind.table.name} | facts
