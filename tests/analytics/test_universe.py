@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 
 import polars as pl
 import pytest
@@ -61,15 +62,36 @@ def lives(draw: st.DrawFn) -> tuple[Life, ...]:
     return tuple(found)
 
 
-def described(world: tuple[Life, ...], *, until: float = 10**6) -> pl.DataFrame:
-    """What `client.describe` says of the events up to an hour, and of the renamings that were known by then."""
+@st.composite
+def tangled_lives(draw: st.DrawFn) -> tuple[Life, ...]:
+    """Symbols that exist before they are another's new name, or after they were renamed, and renamings at any hour."""
+    world = []
+    for number in range(draw(st.integers(1, 2))):
+        symbols = tuple(f"M{number}{letter}" for letter in "abc"[: draw(st.integers(2, 3))])
+        events = []
+        for _ in symbols:
+            steps = draw(st.lists(st.integers(1, TOLERANCE), max_size=8))
+            events.append(tuple(accumulate(steps, initial=draw(st.integers(0, 30)))))
+        renamings = tuple(draw(st.integers(0, 60)) for _ in symbols[1:])
+        world.append(Life(symbols, tuple(events), renamings))
+    return tuple(world)
+
+
+WORLDS = st.one_of(lives(), tangled_lives())
+
+
+def described(
+    world: tuple[Life, ...], *, until: float = 10**6, renamings_until: float | None = None
+) -> pl.DataFrame:
+    """What `client.describe` says of the events up to an hour, and of the renamings up to that or another hour."""
+    renamings_until = until if renamings_until is None else renamings_until
     rows = []
     for life in world:
         for place, (symbol, hours) in enumerate(zip(life.symbols, life.events, strict=True)):
             seen = [hour for hour in hours if hour <= until]
             if not seen:
                 continue
-            renamed = place < len(life.renamings) and life.renamings[place] <= until
+            renamed = place < len(life.renamings) and life.renamings[place] <= renamings_until
             rows.append(
                 {
                     "exchange": "X", "raw_symbol": symbol, "type": "TRADE", "coin": life.symbols[0],
@@ -92,11 +114,31 @@ def universe(markets: pl.DataFrame, times: pl.DataFrame = HOURS) -> list[tuple[i
     return [(round((time - BEGIN) / HOUR), symbol) for time, symbol in rows.rows()]
 
 
-@given(lives(), st.integers(0, 60))
+@given(WORLDS, st.integers(0, 60), st.integers(0, 60))
+@settings(max_examples=often(40, thoroughly=2000), deadline=None)
+def test_cutting_the_future_off_does_not_change_the_past(
+    world: tuple[Life, ...], until: int, announced: int
+) -> None:
+    """Neither later events nor renamings whose date lies after the time, some of which may be announced."""
+    past = [row for row in universe(described(world)) if row[0] <= until]
+    cut = universe(described(world, until=until, renamings_until=until + announced))
+    assert past == [row for row in cut if row[0] <= until]
+
+
+@given(tangled_lives())
 @settings(max_examples=often(25, thoroughly=2000), deadline=None)
-def test_cutting_the_future_off_does_not_change_the_past(world: tuple[Life, ...], until: int) -> None:
-    whole, cut = universe(described(world)), universe(described(world, until=until))
-    assert [row for row in whole if row[0] <= until] == [row for row in cut if row[0] <= until]
+def test_a_market_with_an_event_exists_then_unless_it_was_renamed_just_before(
+    world: tuple[Life, ...],
+) -> None:
+    existing = set(universe(described(world)))
+    for life in world:
+        first_of_new = [hours[0] for hours in life.events[1:]] + [10**6]
+        for symbol, hours, renamed, new in zip(
+            life.symbols, life.events, (*life.renamings, 10**6), first_of_new, strict=True
+        ):
+            ended = max(renamed, new)
+            seen = {hour for hour in hours if not ended <= hour <= ended + TOLERANCE and hour < 80}
+            assert {(hour, symbol) for hour in seen} <= existing
 
 
 @given(lives())
@@ -113,7 +155,7 @@ def test_a_market_has_one_symbol_from_its_first_event_until_a_tolerance_after_it
     assert universe(described(world)) == sorted(want)
 
 
-@given(lives(), st.randoms(use_true_random=False))
+@given(WORLDS, st.randoms(use_true_random=False))
 @settings(max_examples=often(20, thoroughly=500), deadline=None)
 def test_neither_the_order_of_rows_nor_repeated_rows_matter(world: tuple[Life, ...], random: object) -> None:
     markets = described(world)
@@ -181,12 +223,57 @@ def test_rows_on_the_wrong_side_of_a_renaming() -> None:
     assert got["normalized_symbol"].unique().to_list() == ["OLD-USDT"]  # the list of markets does not have it
 
 
-def test_a_list_of_markets_that_lead_in_a_circle_ends() -> None:
-    markets = pl.DataFrame(
-        {"exchange": "X", "raw_symbol": ["A", "B"], "renamed_to": ["B", "A"], "renamed_at": at(3, 5)}
-    )
+@each_row(
+    ("renamed_to", "circle"), [(["B", "A"], "A to B to A"), (["A", None], "A to A"), (["B", "B"], "B to B")]
+)
+def test_renamings_that_lead_in_a_circle_are_refused(renamed_to: list[str], circle: str) -> None:
+    markets = two_symbols(renamed_to=renamed_to, renamed_at=at(3, 5))
     frame = pl.DataFrame({"exchange": "X", "raw_symbol": ["A", "B", "A"], "timestamp": at(1, 4, 6)})
-    assert pit.under_newest_name(frame, markets).height <= 3
+    for function, rows in ((pit.under_newest_name, (frame, markets)), (pit.universe, (markets, HOURS))):
+        with pytest.raises(
+            QueryError, match=f"markets: got '.*{circle}', expected renamings that do not lead"
+        ):
+            function(*rows)
+
+
+def two_symbols(**columns: object) -> pl.DataFrame:
+    """A has events from 0 to 5, and B from 2 to 30, unless the columns say otherwise."""
+    events = {"available_since": at(0, 2), "last_timestamp": at(5, 30)}
+    return pl.DataFrame({"exchange": "X", "raw_symbol": ["A", "B"], **events, **columns})
+
+
+@each_row(
+    ("columns", "times", "want"),
+    [
+        # B is a market of its own until the renaming, which nobody knows before its date.
+        ({"renamed_at": at(20, None)}, (1, 3, 9, 21), [(1, "A"), (3, "A"), (3, "B"), (9, "A"), (9, "B"), (21, "B")]),
+        ({"renamed_at": at(4, None)}, (3, 4, 5), [(3, "A"), (3, "B"), (4, "B"), (5, "B")]),
+        # A has events after the renaming: it is another market.
+        ({"renamed_at": at(4, None), "last_timestamp": at(12, 30)}, (3, 6, 9, 12, 16, 17),
+         [(3, "A"), (3, "B"), (6, "B"), (9, "A"), (9, "B"), (12, "A"), (12, "B"), (16, "A"), (16, "B"), (17, "B")]),
+        # B has no events.
+        ({"renamed_at": at(4, None), "available_since": at(0, None)}, (3, 5), [(3, "A"), (5, "A")]),
+    ],
+)  # fmt: skip
+def test_symbols_before_and_after_a_renaming(
+    columns: dict[str, pl.Series], times: tuple[int, ...], want: list[tuple[int, str]]
+) -> None:
+    markets = two_symbols(renamed_to=["B", None], **columns)
+    assert universe(markets, pl.DataFrame({"timestamp": at(*times)})) == want
+
+
+def test_a_market_has_one_row_whatever_its_names() -> None:
+    markets = two_symbols(normalized_symbol=["A-USD", None], coin=["A", "B"], category=["SPOT", None])
+    other = two_symbols(normalized_symbol=[None, None], coin=["A", None], category=["SPOT", "FUTURE"])
+    other = other.cast({"normalized_symbol": pl.String})
+    got = pit.universe(pl.concat([markets, other]), HOURS[3:4])
+    assert got.drop("timestamp", "exchange").rows() == [
+        ("A", "A-USD", "A", "SPOT"),
+        ("B", None, "B", "FUTURE"),
+    ]
+    chains = two_symbols(coin=["BTC", "ETH"]).with_columns(raw_symbol=pl.lit(None, pl.String))
+    for chain in (chains, chains.with_columns(raw_symbol=pl.lit(""))):
+        assert pit.universe(chain, HOURS[3:4])["coin"].to_list() == ["BTC", "ETH"]
 
 
 def test_what_is_not_known_is_said() -> None:

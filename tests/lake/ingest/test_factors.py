@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -21,10 +23,12 @@ from followed import Steps
 from ingested import ingest
 from lakes import empty_lake
 from tables import each_row
+from thorough import often
 from tidytape.errors import QueryError
 from tidytape.lake import TABLES, Batch, Lake, LakeWriter
 from tidytape.lake._symbols import multiple
 from tidytape.lake.ingest import Csv, Market
+from tidytape.lake.ingest import ingest as library_ingest
 from tidytape.lake.ingest._contracts import COUNTED
 from tidytape.lake.ingest._factors import per_coin, product
 from tidytape.lake.record import follow
@@ -402,3 +406,56 @@ def test_one_file_of_both_markets(write: Callable[..., Path], lake: Lake) -> Non
     )
     assert_frame_equal(first, second, check_exact=True)
     assert set(lake.markets()["coin"]) == {"PEPE"}
+
+
+# --- markets of a file do not change each other's rows ---
+
+MIXED = ("1000PEPEUSDT", "1000BONKUSDT", "10000LADYSUSDT", "1MBABYDOGEUSDT", "PEPEUSDT", "BTCUSDT")
+FILES_OF_MARKETS = st.lists(st.sets(st.sampled_from(MIXED), min_size=1), min_size=1, max_size=3)
+
+
+def rows_of_markets(symbols: set[str], number: int) -> list[str]:
+    """One trade of each market; the number makes times and identifiers differ between files."""
+    return [f"{symbol}{number},{DAY + number},buy,0.0123456,2.5,{symbol}\n" for symbol in sorted(symbols)]
+
+
+HEAD_OF_MARKETS = "id,timestamp,side,price,amount,symbol\n"
+OF_MARKETS = Csv(columns={"raw_symbol": "symbol"})
+
+
+def stored(lake: Lake) -> tuple[pl.DataFrame, pl.DataFrame]:
+    trades_of_lake = lake.scan("trades").drop("sequence").collect().sort("raw_symbol", "id")
+    return trades_of_lake, lake.markets().sort("raw_symbol")
+
+
+@given(FILES_OF_MARKETS)
+@example(
+    [{"1000PEPEUSDT"}, {"1000PEPEUSDT", "1000BONKUSDT"}]
+)  # a registered factor is a float, a new one is not
+@settings(max_examples=often(1, thoroughly=100), deadline=None)
+def test_any_files_of_several_markets_are_stored_like_files_of_one(files: list[set[str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        mixed, single, followed = (empty_lake(Path(folder, name)) for name in ("mixed", "single", "followed"))
+        log = Path(folder, "log.csv")
+        log.write_text(HEAD_OF_MARKETS)
+        steps, of_several, of_one = [], [], []
+        for number, symbols in enumerate(files):
+            lines = rows_of_markets(symbols, number)
+            steps.append(partial(_add, log, lines))
+            of_several.append(Path(folder, f"{number}.csv"))
+            of_several[-1].write_text(HEAD_OF_MARKETS + "".join(lines))
+            for place, line in enumerate(lines):
+                of_one.append(Path(folder, f"{number}-{place}.csv"))
+                of_one[-1].write_text(HEAD_OF_MARKETS + line)
+        market = Market(exchange="X")
+        library_ingest(of_several, mixed, OF_MARKETS, market=market, progress=False)
+        library_ingest(of_one, single, OF_MARKETS, market=market, progress=False)
+        follow(log, followed, OF_MARKETS, market=market, every=1e-9, stop=Steps(*steps))
+        for lake in (mixed, followed):
+            for got, want in zip(stored(lake), stored(single), strict=True):
+                assert_frame_equal(got, want, check_exact=True)
+
+
+def _add(log: Path, lines: list[str]) -> None:
+    with log.open("a") as file:
+        file.writelines(lines)

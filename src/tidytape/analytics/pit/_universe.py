@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds
 from tidytape.analytics._series import require_one_engine
-from tidytape.errors import SurvivorWarning, counted, warn
+from tidytape.errors import QueryError, SurvivorWarning, counted, warn
 from tidytape.frames._kinds import Kind
 from tidytape.frames._table import IDENTITY, OpenTable, Rows
 
@@ -18,7 +19,7 @@ _MARKET = ("exchange", "raw_symbol")
 _NAMES = ("raw_symbol", "normalized_symbol", "coin")
 """Columns that may have other names after a market was renamed."""
 
-_SINCE, _LAST, _RENAMED, _BEGINS, _ENDS = "__since", "__last", "__renamed", "__begins", "__ends"
+_SINCE, _LAST, _RENAMED, _HANDOVER, _CHAIN = "__since", "__last", "__renamed", "__handover", "__chain"
 
 
 def universe(
@@ -36,8 +37,11 @@ def universe(
     .. math:: t_\mathrm{since} \le t \le t_\mathrm{last} + \mathrm{tolerance},
 
     with the time since which it is available and its last event. Until ``tolerance`` after that event nobody could know
-    that it was the last. A market that was renamed goes on as one market: it has its new symbol since the first event
-    under that symbol at or after ``renamed_at``, and its old symbol until then.
+    that it was the last. A market that was renamed goes on as one market: its old symbol ends with the first event
+    under its new symbol at or after ``renamed_at``, or at ``renamed_at`` if the new symbol had events before that.
+    Before ``renamed_at`` nobody knew of the renaming, so each symbol counts by its own events. An exchange may give the
+    old symbol to another market later: that market counts by its own events, beginning ``tolerance`` after the old
+    symbol ended.
 
     Parameters
     ----------
@@ -57,15 +61,17 @@ def universe(
     Returns
     -------
     frame, one row per time and market, sorted by (on, identity), of the kind of ``times``
-        ``on``, and the identity columns of ``markets``, of the same types as in ``times``. A market has no row if
-        neither of its first times is known. If its ``last_timestamp`` is null, it counts as one that still exists.
+        ``on``, and the identity columns of ``markets``, of the same types as in ``times``. If the rows of a market have
+        several names or categories, the result has the last in alphabetical order. A market has no row if neither of
+        its first times is known. If its ``last_timestamp`` is null, it counts as one that still exists.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or the frames have two engines.
+        If an argument is not as listed, the frames have two engines, or renamings lead back to an older symbol. Only
+        frames in memory are checked for the last.
 
     Warns
     -----
@@ -110,14 +116,15 @@ def universe(
     require_one_engine(table, instants, "times")
     identity = [name for name in IDENTITY if name in table.names and name not in {"interval", "side"}]
     facts = _facts(table, identity)
-    _warn_of_unknown(table, facts)
-    when = nw.col(on)
+    if table.is_eager:
+        _check(facts.collect())
+    when, handover = nw.col(on), nw.col(_HANDOVER)
     existing = (
         instants.rows.select(on).unique().join(facts, how="cross").filter(
             when >= nw.col(_SINCE),
             nw.col(_LAST).is_null() | (when <= nw.col(_LAST) + longest),
-            nw.col(_BEGINS).is_null() | (when >= nw.col(_BEGINS)),
-            nw.col(_ENDS).is_null() | (when < nw.col(_ENDS)),
+            # Events of the old symbol after that are of another market.
+            handover.is_null() | (when < handover) | (~nw.col(_LAST).is_null() & (when > handover + longest)),
         )
     )  # fmt: skip
     # Columns that both frames have get the type that they have in ``times``, so that the result can be joined with it.
@@ -128,6 +135,7 @@ def universe(
     return instants.closed(existing.select(on, *identity), sort=[on, *identity])
 
 
+_IS_RENAMED = ~nw.col("renamed_to").is_null() & ~nw.col(_RENAMED).is_null()
 _OPTIONAL = ("renamed_to", "renamed_at", "first_timestamp")
 
 
@@ -141,36 +149,39 @@ def _facts(table: OpenTable[Any], identity: list[str]) -> Rows:
         since.alias(_SINCE),
         *(nw.lit(None, nw.String if name == "renamed_to" else nw.Int64).alias(name) for name in absent),
     )
-    facts = rows.group_by(*identity).agg(
+    key = [name for name in (*_MARKET, "tenor") if name in identity]
+    if "coin" in identity:
+        # Only the coin tells chains of options apart, which have no symbol.
+        is_chain = nw.col("raw_symbol").is_null() | (nw.col("raw_symbol") == "")
+        rows = rows.with_columns(nw.when(is_chain).then(nw.col("coin")).alias(_CHAIN))
+        key.append(_CHAIN)
+    facts = rows.group_by(*key).agg(
         nw.col(_SINCE).min(),
         nw.col("last_timestamp").max().alias(_LAST),
         nw.col("renamed_to").max(),
         nw.col("renamed_at").max().alias(_RENAMED),
-    )
-    renamings = facts.filter(~nw.col("renamed_to").is_null(), ~nw.col(_RENAMED).is_null())
-    renamings = renamings.select("exchange", nw.col("raw_symbol").alias("__old"), "renamed_to", _RENAMED)
-    new = facts.select(
+        *(nw.col(name).max() for name in identity if name not in key),
+    )  # fmt: skip
+    renamings = facts.filter(_IS_RENAMED)
+    new = facts.filter(~nw.col(_SINCE).is_null()).select(
         "exchange", nw.col("raw_symbol").alias("renamed_to"), nw.col(_SINCE).alias("__new_since")
     )
     # The new symbol takes over with its first event, and not before the renaming.
-    handovers = renamings.join(new, on=["exchange", "renamed_to"]).with_columns(
-        __handover=nw.max_horizontal(_RENAMED, "__new_since")
-    )
-    begins = _handover(handovers, "renamed_to", _BEGINS)
-    ends = _handover(handovers, "__old", _ENDS)
-    return facts.join(begins, on=list(_MARKET), how="left").join(ends, on=list(_MARKET), how="left")
+    handovers = (
+        renamings.join(new, on=["exchange", "renamed_to"])
+        .with_columns(nw.max_horizontal(_RENAMED, "__new_since").alias(_HANDOVER))
+        .group_by(*_MARKET).agg(nw.col(_HANDOVER).min())
+    )  # fmt: skip
+    return facts.join(handovers, on=list(_MARKET), how="left")
 
 
-def _handover(handovers: Rows, symbol: str, name: str) -> Rows:
-    """Return the time at which a market gets or loses its symbol."""
-    symbols = handovers.select("exchange", nw.col(symbol).alias("raw_symbol"), "__handover")
-    return symbols.group_by(*_MARKET).agg(nw.col("__handover").min().alias(name))
-
-
-def _warn_of_unknown(table: OpenTable[Any], facts: Rows) -> None:
-    if not table.is_eager:
-        return
-    is_unknown = facts.select(nw.col(_LAST).is_null()).collect()[_LAST]
+def _check(facts: nw.DataFrame[Any]) -> None:
+    """Raise QueryError if renamings lead in a circle, and warn of markets whose end is not known."""
+    renamings = facts.filter(_IS_RENAMED).select(*_MARKET, "renamed_to")
+    new_symbols = {(exchange, old): new for exchange, old, new in renamings.iter_rows()}
+    for exchange, symbol in new_symbols:
+        _newest(exchange, symbol, new_symbols)
+    is_unknown = facts[_LAST].is_null()
     if is_unknown.any():
         warn(
             SurvivorWarning(
@@ -178,6 +189,19 @@ def _warn_of_unknown(table: OpenTable[Any], facts: Rows) -> None:
                 "known; they count as markets that still exist, also where they do not"
             )
         )
+
+
+def _newest(exchange: str, symbol: str, new_symbols: Mapping[tuple[str, str], str]) -> str:
+    """Return the newest symbol of a market; QueryError if its renamings lead in a circle."""
+    symbols = [symbol]
+    while (new := new_symbols.get((exchange, symbols[-1]))) is not None:
+        if new in symbols:
+            got = " to ".join([*symbols, new])
+            raise QueryError(
+                "markets", got=got, expected="renamings that do not lead back to an older symbol"
+            )
+        symbols.append(new)
+    return symbols[-1]
 
 
 def under_newest_name(frame: IntoFrameT, markets: IntoFrame, /) -> IntoFrameT:
@@ -204,7 +228,8 @@ def under_newest_name(frame: IntoFrameT, markets: IntoFrame, /) -> IntoFrameT:
     MissingColumnError
         If a column is absent.
     QueryError
-        If a column of times has other values, or ``markets`` belongs to DuckDB or Spark.
+        If a column of times has other values, ``markets`` belongs to DuckDB or Spark, or its renamings lead back to an
+        older symbol.
 
     References
     ----------
@@ -235,17 +260,14 @@ def under_newest_name(frame: IntoFrameT, markets: IntoFrame, /) -> IntoFrameT:
         names_of[row["exchange"], row["raw_symbol"]] = {name: row[name] for name in names}
         if row["renamed_to"] is not None and row["renamed_at"] is not None:
             renamings[row["exchange"], row["raw_symbol"]] = row["renamed_to"], row["renamed_at"]
+    new_symbols = {market: new for market, (new, _) in renamings.items()}
     new_values = {name: nw.col(name) for name in names}
     rows = table.rows
     for (exchange, old), (new, renamed_at) in renamings.items():
         is_before = (nw.col("exchange") == exchange) & (nw.col("timestamp") < renamed_at)
         is_early = is_before & (nw.col("raw_symbol") == new)
         rows = rows.filter(nw.when(is_early).then(nw.lit(value=False)).otherwise(nw.lit(value=True)))
-        newest = new
-        known = {old}
-        while newest not in known and (exchange, newest) in renamings:
-            known.add(newest)
-            newest = renamings[exchange, newest][0]
+        newest = _newest(exchange, old, new_symbols)
         of_newest = {"raw_symbol": newest, **names_of.get((exchange, newest), {})}
         for name, value in new_values.items():
             if name in of_newest:

@@ -159,8 +159,9 @@ _POWERS = {"coin": 1, "quote per coin": -1}
 
 
 def _per_coin(rows: pl.DataFrame, *, by_market: Mapping[MarketKey, Decimal], table: Table) -> pl.DataFrame:
-    markets = [(*key, str(factor)) for key, factor in by_market.items()]
-    schema = dict.fromkeys([*_MARKET, "__factor"], pl.String)
+    # Equal factors may be written differently, 1000 and 1000.0, so rows are compared by the number.
+    markets = [(*key, float(factor)) for key, factor in by_market.items()]
+    schema = {**dict.fromkeys(_MARKET, pl.String), "__factor": pl.Float64}
     factors_of_rows = rows.select(_MARKET).join(
         pl.DataFrame(markets, schema=schema, orient="row"), on=_MARKET, how="left", maintain_order="left"
     )["__factor"]
@@ -169,7 +170,7 @@ def _per_coin(rows: pl.DataFrame, *, by_market: Mapping[MarketKey, Decimal], tab
             continue
         numbers = rows[column.name].to_numpy(writable=True)
         for factor in set(by_market.values()):
-            places = (factors_of_rows == str(factor)).fill_null(value=False).to_numpy()
+            places = (factors_of_rows == float(factor)).fill_null(value=False).to_numpy()
             numbers[places] = product(numbers[places], factor, power=_POWERS[column.unit])
         is_null = rows[column.name].is_null()
         rows = rows.with_columns(pl.when(~is_null).then(pl.Series(column.name, numbers)).alias(column.name))
