@@ -175,3 +175,7 @@ def test_rename(run, lake):
     code, _, said = run(*words, "BTCUSDT", "--at", "2024-09-13", "--lake", lake)
     assert (code, said.count("\n")) == (2, 1)
     assert "new: got 'BTCUSDT', expected a symbol that does not lead back to BTCUSDT" in said
+    corrected = (*words, "BTCUSD", "--at", "2024-09-13T10:00:00Z", "--lake", lake)
+    code, _, said = run(*corrected)
+    assert (code, "or --replace" in said) == (2, True)
+    assert run(*corrected, "--replace")[0] == 0

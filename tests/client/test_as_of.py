@@ -87,6 +87,34 @@ def test_what_existed_then(days: float, want: list[str], local: tidytape.Client[
     assert list(local.markets(as_of=BEGIN + days * DAY)["raw_symbol"]) == want
 
 
+@each_row(
+    ("days", "want"),
+    [
+        (4, ["ABC", "XYZ"]),  # two markets, of which nobody knows yet that one gets the other's symbol
+        (5, ["XYZ"]),
+        (12, ["ABC", "XYZ"]),  # the old symbol trades again
+        (24, ["XYZ"]),
+        (26, []),
+    ],
+)
+def test_symbols_before_and_after_a_renaming(days: float, want: list[str], tmp_path: Path) -> None:
+    lake = empty_lake(tmp_path / str(days))
+    for symbol, of_symbol in {"ABC": [*range(5), *range(12, 23)], "XYZ": range(2, 25)}.items():
+        trades = pl.DataFrame(
+            {"timestamp": [round((BEGIN + day * DAY).timestamp()) * 10**9 for day in of_symbol]}
+        )
+        trades = trades.with_columns(id=pl.col("timestamp").cast(pl.String), sequence="timestamp")
+        market = {"exchange": "X", "raw_symbol": symbol}
+        trades = trades.with_columns(
+            **{name: pl.lit(text) for name, text in {**market, "side": "BUY"}.items()}
+        )
+        trades = trades.with_columns(price=2.0, amount=1.0, quote_amount=2.0)
+        lake.writer().append("trades", trades, source=symbol)
+        lake.writer().register(pl.DataFrame([market | {"available_since": trades["timestamp"].min()}]))
+    lake.writer().rename("X", "ABC", "XYZ", at=BEGIN + 5 * DAY)
+    assert symbols(lake, BEGIN + days * DAY) == want
+
+
 @each_row("as_of", [date(2024, 8, 7), "2024-08-07", "2024-08-07T02:00:00+02:00", 1_722_988_800])
 def test_times_are_written_as_everywhere(as_of: Any, lake: Lake) -> None:
     assert symbols(lake, as_of) == ["BTCUSDT", "POLUSDT"]

@@ -23,7 +23,7 @@ from tidytape.wire._notes import read_notes, write_notes
 
 HOUR = 3_600
 BEGIN = 1_725_148_800
-"""2024-09-01."""
+BEGIN_TEXT = "2024-09-01T00:00:00Z"
 RENAMED = BEGIN + 5 * HOUR
 AT = datetime.fromtimestamp(RENAMED, UTC)
 NAMES = {"MATICUSDT": "MATIC", "POLUSDT": "POL", "BTCUSDT": "BTC"}
@@ -69,11 +69,19 @@ def test_the_registry_notes_it(at: Any, tmp_path: Path) -> None:
     assert lake.version() == version
 
 
-def test_a_later_call_corrects_an_earlier_one(lake: Lake) -> None:
+def test_only_a_call_that_says_so_replaces_an_earlier_one(lake: Lake) -> None:
+    def noted() -> tuple[Any, ...]:
+        return lake.markets().filter(raw_symbol="MATICUSDT").select("renamed_to", "renamed_at").row(0)
+
+    lake.writer().rename("X", "MATICUSDT", "PLOUSDT", at=BEGIN, replace=True)
+    earlier = f"PLOUSDT, to which MATICUSDT was renamed at {BEGIN_TEXT}, or replace"
+    for new, at in (("POLUSDT", BEGIN), ("PLOUSDT", RENAMED), ("POLUSDT", RENAMED)):
+        with pytest.raises(QueryError, match=f"new: got '{new}', expected {earlier}"):
+            lake.writer().rename("X", "MATICUSDT", new, at=at)
+        assert noted() == ("PLOUSDT", BEGIN * 10**9)
     lake.writer().rename("X", "MATICUSDT", "PLOUSDT", at=BEGIN)
-    lake.writer().rename("X", "MATICUSDT", "POLUSDT", at=date(2024, 9, 2))
-    row = lake.markets().filter(raw_symbol="MATICUSDT").row(0, named=True)
-    assert (row["renamed_to"], row["renamed_at"]) == ("POLUSDT", (BEGIN + 24 * HOUR) * 10**9)
+    lake.writer().rename("X", "MATICUSDT", "POLUSDT", at=date(2024, 9, 2), replace=True)
+    assert noted() == ("POLUSDT", (BEGIN + 24 * HOUR) * 10**9)
 
 
 def test_what_cannot_be_a_renaming_is_refused(lake: Lake) -> None:
@@ -86,8 +94,9 @@ def test_what_cannot_be_a_renaming_is_refused(lake: Lake) -> None:
         writer.rename("Y", "MATICUSDT", "POLUSDT", at=RENAMED)
     with pytest.raises(QueryError, match="new: got 'MATICUSDT', expected a symbol that does not lead back"):
         writer.rename("X", "MATICUSDT", "MATICUSDT", at=RENAMED)
-    with pytest.raises(QueryError, match="new"):
-        writer.rename("X", "MATICUSDT", "", at=RENAMED)
+    for name in ("", "../x", "a/../x", "..", "./x", "a\\.."):
+        with pytest.raises(QueryError, match="new"):
+            writer.rename("X", "MATICUSDT", name, at=RENAMED)
     with pytest.raises(QueryError, match="at: got 'soon'"):
         writer.rename("X", "MATICUSDT", "POLUSDT", at="soon")
     writer.rename("X", "MATICUSDT", "POLUSDT", at=RENAMED)

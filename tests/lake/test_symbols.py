@@ -32,6 +32,9 @@ from tidytape.lake._symbols import guessed
         ("DOTUSD", "DOT-USD"),
         ("SOLFDUSD", "SOL-FDUSD"),
         ("WIFFDUSD", "WIF-FDUSD"),
+        ("XBTUSDTM", "BTC-USDT"),
+        ("SOLUSDCM", "SOL-USDC"),
+        ("XBTUSDM", "BTC-USD"),
     ],
 )
 def test_guess(raw_symbol, normalized):

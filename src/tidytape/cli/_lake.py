@@ -159,6 +159,7 @@ def rename(
         str, typer.Option(help="When: ISO 8601 or epoch seconds; UTC if it has no zone.", show_default=False)
     ],
     lake: LakeOption,
+    replace: Annotated[bool, typer.Option("--replace", help="Correct an earlier renaming.")] = False,
     as_json: Json = False,
 ) -> None:
     """Say that an exchange went on with a market under another symbol."""
@@ -167,7 +168,7 @@ def rename(
     from tidytape.lake import Lake
 
     opened_lake = Lake(lake)
-    opened_lake.writer().rename(exchange, old, new, at=at)
+    opened_lake.writer().rename(exchange, old, new, at=at, replace=replace)
     markets = opened_lake.markets().filter(exchange=exchange, raw_symbol=old)
     columns = ("exchange", "raw_symbol", "renamed_to")
     frame = markets.select(*columns, pl.from_epoch("renamed_at", "ns").dt.replace_time_zone("UTC"))

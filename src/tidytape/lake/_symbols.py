@@ -43,6 +43,8 @@ _SHORTEST_QUOTE = 3
 _TICKERS = re.compile(r"[A-Z](?:BTC|ETH|BNB|XBT)")
 """Symbols such as GBTC and FETH, which are more often shares than coins of one letter."""
 _COIN = re.compile(r"[A-Z0-9$]{1,20}")
+_KUCOIN_FUTURES = re.compile(r"([A-Z0-9]+USD[TC]?)M")
+"""KuCoin's perpetuals, such as XBTUSDTM, have an M behind the pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ def guessed(raw_symbol: str) -> Symbol | None:
     if not pair:
         return None
     if len(pair) == 1:
-        coin, quote = _cut(pair[0])
+        perpetual = _KUCOIN_FUTURES.fullmatch(pair[0])
+        coin, quote = _cut(perpetual[1] if perpetual else pair[0])
         if not quote and len(parts) > 1:
             quote = "USD"  # BTC-PERPETUAL and BTC-27DEC24 are in dollars: the symbol names no other quote
         if not quote:
@@ -132,7 +135,7 @@ def told_class(raw_symbol: str) -> str | None:
     return Category.FUTURE.value if any(map(_DATED.fullmatch, parts[1:])) else None
 
 
-_MULTIPLE = re.compile(r"(?:(10{3,7})|1M(?=[A-Z]{3}))([A-Z]{2}[A-Z0-9]{0,13})")
+_MULTIPLE = re.compile(r"(?:(10{3,7})|1M(?=[A-Z]{3}))([A-Z][A-Z0-9]{0,14})")
 _MULTIPLE_BEHIND = re.compile(r"([A-Z]{3,})(10{3,7})")
 _THOUSAND = re.compile(r"k([A-Z]{2}[A-Z0-9]{0,13})")
 """How symbols say that a unit of the market is several coins: before the coin; behind it, on Bybit; Hyperliquid's k."""
@@ -154,7 +157,8 @@ def multiple(exchange: str, raw_symbol: str, name: str | None = None) -> tuple[i
     Returns
     -------
     (int, str) or None
-        None if the symbol does not say it, and for a market with an expiry, whose date may look like a number of coins.
+        None if the symbol does not say it, if coin and quote cannot be read of the symbol, and for a market with an
+        expiry, whose date may look like a number of coins.
 
     Examples
     --------
@@ -169,13 +173,45 @@ def multiple(exchange: str, raw_symbol: str, name: str | None = None) -> tuple[i
     if exchange.upper().startswith("HYPERLIQUID") and (match := _THOUSAND.fullmatch(first_part)):
         return _THOUSANDS, match[1]
     if name is None:
-        symbol = guessed(raw_symbol)
-        name = symbol.coin if symbol else raw_symbol.strip().upper().removesuffix("PERP")
+        symbol, (coin, perpetual, _) = guessed(raw_symbol), raw_symbol.strip().upper().rpartition("PERP")
+        name = symbol.coin if symbol else coin if perpetual else ""
     if match := _MULTIPLE.fullmatch(name.upper()):
         return int(match[1] or _MILLION), match[2]
     if exchange.upper().startswith("BYBIT") and (match := _MULTIPLE_BEHIND.fullmatch(name.upper())):
         return int(match[2]), match[1]
     return None
+
+
+def multiple_of(coin: str, exchange: str, raw_symbol: str) -> int | None:
+    """Return how many of a known coin one unit of a market is, if the symbol says that it is several.
+
+    Parameters
+    ----------
+    coin : str
+        The coin without the number, e.g. ``SHIB``.
+    exchange, raw_symbol : str
+        The market.
+
+    Returns
+    -------
+    int or None
+        None if the symbol has no number beside this coin, or is about another coin.
+
+    Examples
+    --------
+    >>> multiple("BINANCE", "1000SHIBBUSD"), multiple_of("SHIB", "BINANCE", "1000SHIBBUSD")
+    (None, 1000)
+    >>> multiple_of("SHIB", "BINANCE", "SHIBBUSD"), multiple_of("S", "BINANCE", "1000SHIBUSDT")
+    (None, None)
+    """
+    coin = coin.upper()
+    if (unit := multiple(exchange, raw_symbol)) is not None:
+        return unit[0] if unit[1] == coin else None
+    pattern = rf"(?:(10{{3,7}})|1M){re.escape(coin)}|{re.escape(coin)}(10{{3,7}})(?!\d)"
+    match, symbol = re.match(pattern, raw_symbol.strip().upper()), guessed(raw_symbol)
+    if match is None or (symbol is not None and symbol.coin != match[0]):
+        return None
+    return int(match[1] or match[2] or _MILLION)
 
 
 def _cut(pair: str) -> tuple[str, str]:
@@ -213,6 +249,8 @@ def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> 
     'BTC/USDT'
     """
     name = values.text(value, parameter=parameter, code=code)
+    if not {".", ".."}.isdisjoint(re.split(r"[/\\]", name)):
+        raise QueryError(parameter, got=value, expected="a name, and this one is a path", code=code)
     if name == _NULL:
         raise QueryError(parameter, got=value, expected="a name, and this one stands for none", code=code)
     if len(quote(name, safe="")) > _LONGEST_NAME:

@@ -28,7 +28,7 @@ from tidytape.lake._reader import (
 )
 from tidytape.lake._symbols import is_storable, storable
 from tidytape.lake._tables import HEATMAP_EXCHANGE, MARKETS, PREDICTION_MARKETS, REGISTRIES, TABLES, Table
-from tidytape.query._values import TimeLike, epoch_seconds
+from tidytape.query._values import TimeLike, epoch_seconds, written_time
 from tidytape.times import SECOND
 
 if TYPE_CHECKING:
@@ -225,12 +225,11 @@ class LakeWriter:
 
         self._rewrite(MARKETS, lambda before: merged_markets(before, new_markets, replace=replace), sources)
 
-    def rename(self, exchange: str, old: str, new: str, *, at: TimeLike) -> None:
+    def rename(self, exchange: str, old: str, new: str, *, at: TimeLike, replace: bool = False) -> None:
         """Note that an exchange went on with a market under another symbol, as it did with MATIC, which became POL.
 
         The events stay where they are: those until then under the old symbol, the others under the new one. The market
-        of the new symbol need not be in the lake yet. A later call for the same market replaces what an earlier one
-        noted.
+        of the new symbol need not be in the lake yet.
 
         Parameters
         ----------
@@ -242,12 +241,14 @@ class LakeWriter:
             The symbol since then.
         at : int, datetime, date or str
             The time of the first event under the new symbol: ISO 8601 or epoch seconds; UTC if it has no zone.
+        replace : bool
+            Correct the renaming that an earlier call noted for this market.
 
         Raises
         ------
         QueryError
-            If no such market is registered, a symbol cannot be stored, or the new symbol is the old one or was renamed
-            to it.
+            If no such market is registered, a symbol cannot be stored, the new symbol is the old one or was renamed to
+            it, or the lake has another renaming of the market and ``replace`` is not set.
         LakeError
             If the table cannot be written.
 
@@ -275,6 +276,15 @@ class LakeWriter:
         if name == old:
             raise QueryError("new", got=new, expected=f"a symbol that does not lead back to {old}")
         row = {"exchange": exchange, "raw_symbol": old, "renamed_to": new, "renamed_at": renamed_at}
+        noted = markets.filter(raw_symbol=old).select("renamed_to", "renamed_at").drop_nulls().rows()
+        if noted and noted != [(new, renamed_at)] and not replace:
+            earlier_name, earlier_time = noted[0]
+            raise QueryError(
+                "new",
+                got=new,
+                expected=f"{earlier_name}, to which {old} was renamed at {written_time(earlier_time // SECOND)}, or "
+                "``replace``",
+            )
         self.register(pl.DataFrame([row]), replace=["renamed_to", "renamed_at"])
 
     def name_heatmap_exchange(self, exchange: str) -> None:

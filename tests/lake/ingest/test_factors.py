@@ -26,7 +26,7 @@ from tables import each_row
 from thorough import often
 from tidytape.errors import QueryError
 from tidytape.lake import TABLES, Batch, Lake, LakeWriter
-from tidytape.lake._symbols import multiple
+from tidytape.lake._symbols import QUOTES, guessed, multiple, multiple_of
 from tidytape.lake.ingest import Csv, Market
 from tidytape.lake.ingest import ingest as library_ingest
 from tidytape.lake.ingest._contracts import COUNTED
@@ -227,7 +227,16 @@ def test_both_markets_of_a_coin_are_in_one_sum(write: Callable[..., Path], lake:
         ("X", "1000BONK-USDT-SWAP", (1_000, "BONK")),
         ("X", "1000000MOG/USDT:USDT", (1_000_000, "MOG")),
         ("X", "1000pepeusdt", (1_000, "PEPE")),
-        ("X", "1000PEPE", (1_000, "PEPE")),
+        ("BINANCE", "1000XUSDT", (1_000, "X")),
+        ("KUCOIN_FUTURES", "1000BONKUSDTM", (1_000, "BONK")),
+        ("KUCOIN_FUTURES", "10000CATUSDCM", (10_000, "CAT")),
+        ("KUCOIN_FUTURES", "XBTUSDM", None),
+        # Coin and quote cannot be read, so what is left of the symbol is no coin.
+        ("X", "1000PEPE", None),
+        ("X", "1000HK", None),
+        ("BINANCE", "1000SHIBBUSD", None),
+        ("BYBIT", "ETHBTC1000", None),
+        ("BYBIT", "1000PERP", None),
         ("HYPERLIQUID", "kPEPE", (1_000, "PEPE")),
         ("HYPERLIQUID", "kBONK-PERP", (1_000, "BONK")),
         ("X", "kPEPE", None),
@@ -248,6 +257,44 @@ def test_both_markets_of_a_coin_are_in_one_sum(write: Callable[..., Path], lake:
 )
 def test_what_a_symbol_says(exchange: str, raw_symbol: str, want: tuple[int, str] | None) -> None:
     assert multiple(exchange, raw_symbol) == want
+
+
+@each_row(
+    ("coin", "raw_symbol", "want"),
+    [
+        ("SHIB", "1000SHIBBUSD", 1_000),
+        ("shib", "1000SHIBBUSD", 1_000),
+        ("PEPE", "1000PEPE", 1_000),
+        ("AB", "1MABUSDT", 1_000_000),
+        ("SHIB", "SHIB1000BUSD", 1_000),
+        ("SHIB", "1000SHIBUSDT_240927", 1_000),
+        ("SHIB", "SHIBBUSD", None),
+        ("1000SHIB", "1000SHIBBUSD", None),
+        ("PEPE", "1000SHIBBUSD", None),
+        ("S", "1000SHIBUSDT", None),  # the symbol is of SHIB in USDT
+        ("B", "1000BUSD", 1_000),
+        ("BTC", "BTC-27DEC24-100000-C", None),
+    ],
+)
+def test_what_a_symbol_says_of_a_known_coin(coin: str, raw_symbol: str, want: int | None) -> None:
+    assert multiple_of(coin, "X", raw_symbol) == want
+
+
+@given(
+    st.text("ABCDEHSU", min_size=1, max_size=6),
+    st.sampled_from(["1000", "10000", "1000000", "1M"]),
+    st.data(),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_known_coin_behind_a_number_has_a_factor_unless_the_symbol_is_of_another(
+    coin: str, number: str, draws: st.DataObject
+) -> None:
+    """Whoever names the coin never gets units of many under the name of one."""
+    raw_symbol = number + coin + draws.draw(st.sampled_from(["", *QUOTES, "USDTM"]))
+    symbol = guessed(raw_symbol)
+    is_of_coin = symbol is None or symbol.coin == number + coin
+    want = int(number.replace("M", "000000")) if is_of_coin else None
+    assert multiple_of(coin, "X", raw_symbol) == want
 
 
 def factor_of(lake: Lake) -> Any:
@@ -277,6 +324,10 @@ def test_the_report_says_that_a_factor_was_read(write: Callable[..., Path], lake
         ("PEPEUSDT", {"factor": 1000}, ("PEPE", 1000.0)),
         ("BTCUSDT", {"factor": "0.001"}, ("BTC", 0.001)),
         ("1000AB", {"quote": "USD"}, ("1000AB", None)),  # a ticker
+        # Coin and quote of this symbol cannot be read; who names the coin says where the number ends.
+        ("1000SHIBBUSD", {"normalized_symbol": "SHIB-BUSD"}, ("SHIB", 1000.0)),
+        ("1000SHIBBUSD", {"normalized_symbol": "1000SHIB-BUSD"}, ("1000SHIB", None)),
+        ("1000SHIB", {"coin": "SHIB", "quote": "USD"}, ("SHIB", 1000.0)),
     ],
 )
 def test_the_caller_comes_first(
@@ -324,6 +375,32 @@ def test_events_without_a_registered_market_keep_their_unit(write: Callable[...,
     report = ingest(write(*trades(0)), lake, layout="csv", **UNITS)
     assert report.files[0].notes == ()
     assert set(lake.scan("trades").collect()["amount"]) == {1.0, *map(float, AMOUNTS)}
+
+
+def test_a_coin_that_is_named_later_is_asked_for_its_factor(write: Callable[..., Path], lake: Lake) -> None:
+    """Units are in the lake, because nobody could read the symbol; under the name of the coin they would be wrong."""
+    row = f"a,{DAY},buy,0.0123456,2.5"
+    lines = ["id,timestamp,side,price,amount,symbol", f"{row},1000SHIBBUSD", f"{row},BTCUSDT"]
+    ingest(write(*lines), lake, layout="csv", exchange="X", columns={"raw_symbol": "symbol"})
+    later = {"layout": "csv", "exchange": "X", "raw_symbol": "1000SHIBBUSD", "normalized_symbol": "SHIB-BUSD"}
+    with pytest.raises(
+        QueryError, match="factor: left out, expected the number of SHIB in one unit of 1000SHIB"
+    ):
+        ingest(write(*trades(0), name="b"), lake, **later)
+    for _ in range(2):
+        ingest(write(*trades(0), name="b"), lake, **later, factor=1)
+    assert lake.markets().filter(raw_symbol="1000SHIBBUSD").select("coin", "factor").row(0) == ("SHIB", None)
+    assert ingest(write(*trades(0)[:2], name="c"), lake, **later).files[0].notes == ()
+
+
+def test_a_summary_of_options_in_the_registry_does_not_hide_the_factor(
+    write: Callable[..., Path], lake: Lake
+) -> None:
+    ingest(write(*trades(0)[:3]), lake, layout="csv", **UNITS)
+    lake.writer().register(pl.DataFrame([{**UNITS, "tenor": "ONE_W"}]))
+    ingest(write(*trades(0), name="b"), lake, layout="csv", **UNITS)
+    amounts = lake.scan("trades").sort("sequence").collect()["amount"].to_list()
+    assert amounts == [float(Decimal(amount) * 1000) for amount in AMOUNTS]
 
 
 def test_another_factor_than_that_of_the_events_is_refused(write: Callable[..., Path], lake: Lake) -> None:

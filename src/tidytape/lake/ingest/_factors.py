@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from tidytape.errors import QueryError
 from tidytape.frames._grid import exact
 from tidytape.lake._batch import Batch
-from tidytape.lake._symbols import multiple
+from tidytape.lake._symbols import multiple, multiple_of
 from tidytape.lake._tables import MARKETS, TRADES, Table
 from tidytape.lake.ingest._contracts import COUNTED
 from tidytape.lake.ingest._conversions import HoldsEvents
@@ -81,11 +81,13 @@ def factors(parsed: Parsed, market: Market, registered: pl.DataFrame, holds_even
     Raises
     ------
     QueryError
-        If the caller states another factor than that of the events in the lake.
+        If the caller states another factor than that of the events in the lake, or names the coin of a market that the
+        lake has without a factor, and the symbol says another one than 1.
     """
+    facts = registered.filter(pl.col("tenor").is_null()).select(*_MARKET, "factor", "coin")
+    known = {(exchange, symbol): (number, coin) for exchange, symbol, number, coin in facts.iter_rows()}
     registered_factors = {
-        (exchange, symbol): _ONE if factor is None else exact(factor)
-        for exchange, symbol, factor in registered.select(*_MARKET, "factor").iter_rows()
+        key: _ONE if number is None else exact(number) for key, (number, _) in known.items()
     }
     by_market: dict[MarketKey, Decimal] = {}
     for key in sorted(parsed.market_keys):
@@ -99,12 +101,20 @@ def factors(parsed: Parsed, market: Market, registered: pl.DataFrame, holds_even
                     expected=f"what {' '.join(key)} was stored with: {_text(factor)}",
                 )
             factor = exact(market.factor)
-        elif market.factor is None and registered_factor is None:
-            unit = _unit_of(key, parsed.markets.get(key), market)
-            if unit is not None and not holds_events(key, COUNTED):
+        number, coin = known.get(key, (None, None))
+        unit = _unit_of(key, parsed.markets.get(key), market)
+        if market.factor is None and number is None and unit is not None:
+            if registered_factor is None and not holds_events(key, COUNTED):
                 factor = Decimal(unit[0])
                 text = READ.format(factor=unit[0], coin=unit[1], raw_symbol=key[1])
                 parsed.notes.append(Note("market", text, 1, key[0]))
+            elif coin_of(market) not in {None, coin}:
+                raise QueryError(
+                    "factor",
+                    got=None,
+                    expected=f"the number of {unit[1]} in one unit of {key[1]}: its symbol says {unit[0]:,}, and the "
+                    "lake has the market with 1",
+                )
         by_market[key] = factor
     rows = [
         (*key, float(factor))
@@ -120,10 +130,13 @@ def factors(parsed: Parsed, market: Market, registered: pl.DataFrame, holds_even
 
 def _unit_of(key: MarketKey, in_file: Market | None, market: Market) -> tuple[int, str] | None:
     """Return the factor and the coin that a symbol says; None if the caller names another coin, or the unit itself."""
+    named = coin_of(market)
+    if named is not None:
+        number = multiple_of(named, *key)
+        return None if number is None else (number, named)
     is_ticker = market.quote is not None or (in_file is not None and in_file.quote is not None)
     # A ticker may begin with any number, so only an exchange's own way of writing counts.
-    unit = multiple(*key, name="" if is_ticker else coin_of(in_file))
-    return unit if unit is not None and coin_of(market) in {None, unit[1]} else None
+    return multiple(*key, name="" if is_ticker else coin_of(in_file))
 
 
 def _text(factor: Number) -> str:
