@@ -168,7 +168,9 @@ def test_candles_in_coin_and_trades_in_contracts_of_one_market(tmp_path: Path) -
         for data in (["candles"], ["trades"], ["candles", "trades"]):
             tidytape.pull(exchange, SYMBOLS[1:], data=data, lake=tmp_path, **ALL)
     units = dict(Lake(tmp_path).markets().select("raw_symbol", "amount_units").rows())
-    assert units == dict.fromkeys(["BTC-USD-SWAP", "BTC-USDT-SWAP"], "trades=contracts,candles=coin")
+    assert units == dict.fromkeys(
+        ["BTC-USD-SWAP", "BTC-USDT-SWAP"], "trades=contracts/told,candles=coin/told"
+    )
 
 
 @pytest.mark.slow

@@ -300,3 +300,83 @@ def test_quiet_hours_end_no_walk_through_trades(
         time for time in times if times.count(time) + times.count(time + 1) + times.count(time - 1) >= limit
     }
     assert set(missing) <= crowded
+
+
+def spoiled(kind: str, row: dict[str, Any], number: int) -> dict[str, Any]:
+    """A trade without an id or a time, with the id of the trade before it, or only repeated."""
+    return (
+        row
+        | {
+            "no id": {"id": None},
+            "empty id": {"id": ""},
+            "no time": {"timestamp": None},
+            "id of another": {"id": str(number - 1)},
+            "whole": {},
+        }[kind]
+    )
+
+
+@pytest.mark.slow
+@settings(**FEW)
+@given(
+    kind=st.sampled_from(["no id", "empty id", "no time", "id of another", "whole"]),
+    which=st.sets(st.integers(1, 59), min_size=1),
+    limit=st.integers(4, 70),
+    numbers=st.booleans(),
+)
+def test_trades_that_no_id_tells_apart_are_a_hole_that_says_so(
+    *, kind: str, which: set[int], limit: int, numbers: bool
+) -> None:
+    there = [spoiled(kind, trade(n), n) if n in which else trade(n) for n in range(60)]
+    ids = [int(row["id"]) if numbers and row["id"] else row["id"] for row in there]
+
+    def page(since: int | None, params: Mapping[str, Any]) -> list[Any]:
+        rows = [
+            row | {"id": trade_id}
+            for number, (row, trade_id) in enumerate(zip(there, ids, strict=True))
+            if since is None or trade(number)["timestamp"] >= since
+        ]
+        return [*(rows[-limit:] if since is None else rows[:limit]), *rows[:1] * (since is not None)]
+
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2):
+            result = tidytape.pull(OddExchange(trades=page), "BTC/USDT", data="trades", lake=folder, **WINDOW)
+            stored = set(Lake(folder).scan("trades").collect()["id"])
+            gaps = gaps_of(result)
+            missing = [trade(n)["timestamp"] for n in range(60) if str(n) not in stored]
+            assert all(any(start <= time < end for start, end in gaps) for time in missing)
+            assert bool(missing) == (kind != "whole")
+            reasons = result["reason"].drop_nulls().to_list()
+            assert any("without an id" in reason for reason in reasons) == (kind != "whole")
+
+
+@pytest.mark.parametrize("step", [1, 1_000, 60_000])
+@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("newest", [1, 2, 20])
+def test_a_walk_in_steps_of_one_trade_ends(tmp_path: Any, step: int, limit: int, newest: int) -> None:
+    there = [trade(number) | {"timestamp": START + 1_000 + number * step} for number in range(60)]
+
+    def page(since: int | None, params: Mapping[str, Any]) -> list[Any]:
+        return (
+            there[-newest:] if since is None else [row for row in there if row["timestamp"] >= since][:limit]
+        )
+
+    exchange = OddExchange(trades=page)
+    result = tidytape.pull(exchange, "BTC/USDT", data="trades", lake=tmp_path, **WINDOW)
+    assert len(exchange.asked) <= 70
+    stored = set(Lake(tmp_path).scan("trades").collect()["id"])
+    missing = [row["timestamp"] for row in there if row["id"] not in stored]
+    assert all(any(start <= time < end for start, end in gaps_of(result)) for time in missing)
+    reasons = result["reason"].drop_nulls().to_list()
+    assert bool(missing) == any("so few trades at once" in reason for reason in reasons)
+
+
+def test_an_end_within_a_page_of_trades_is_no_hole(tmp_path: Any) -> None:
+    there = [trade(number) for number in range(300)]
+
+    def page(since: int | None, params: Mapping[str, Any]) -> list[Any]:
+        return there[-20:] if since is None else [row for row in there if row["timestamp"] >= since][:20]
+
+    window = {**WINDOW, "until": datetime.fromtimestamp(START / 1000 + 1_215, UTC)}
+    result = tidytape.pull(OddExchange(trades=page), "BTC/USDT", data="trades", lake=tmp_path, **window)
+    assert result.select("rows", "gap_from").rows() == [(82, None)]

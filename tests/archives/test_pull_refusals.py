@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
-from collections.abc import Mapping
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import ccxt
 import ccxt.async_support
 import polars as pl
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import exchange_apis as apis
@@ -19,6 +24,7 @@ import tidytape
 from odd_exchange import MARKETS, MINUTE, NOW, OPEN, OddExchange, candle, served
 from tables import each_row
 from tidytape.archives._pull_exchange import Source
+from tidytape.archives._pull_keys import without_keys
 from tidytape.archives._pull_markets import PulledMarket
 from tidytape.cli import app
 from tidytape.errors import (
@@ -133,10 +139,91 @@ def test_an_exchange_that_sends_the_newest_rows_first_is_walked_backwards(tmp_pa
     assert result.select("rows", "gap_from").rows() == [(100, None)]
 
 
-@each_row("answer", [["a", "b"], {"code": "0"}, [[1]], 5])
+@each_row("answer", [["a", "b"], {"code": "0"}, [[1]], 5, [[True] * 6], [[10**30, 1, 1, 1, 1, 1]]])
 def test_an_answer_of_another_form_is_refused(tmp_path: Path, answer: Any) -> None:
     with pytest.raises(DecodeError, match="odd answered fetch_ohlcv in another form"):
         tidytape.pull(OddExchange(candles=lambda *_: answer), "BTC/USDT", lake=tmp_path, **WINDOW)
+
+
+TIME_OF_OTHER_TYPE = [
+    str,
+    float,
+    lambda time: time // 1000,
+    lambda time: time * 1000,
+    lambda time: float("nan"),
+    bool,
+]
+BAD_NUMBERS = [10**400, "much", True, [1.0], {}]
+BAD_WORDS = [1.5, True, ["buy"], "\ud800"]
+FUTURE = {
+    "timestamp": NOW - MINUTE,
+    "id": "1",
+    "side": "buy",
+    "price": 1.0,
+    "amount": 1.0,
+    "fundingRate": 0.1,
+}
+
+
+@pytest.mark.slow
+@each_row(
+    ("kind", "place", "cells"),
+    [
+        ("candles", 0, [change(NOW - MINUTE) for change in TIME_OF_OTHER_TYPE]),
+        *[("candles", place, BAD_NUMBERS) for place in range(1, 6)],
+        ("funding", "timestamp", [change(NOW - MINUTE) for change in TIME_OF_OTHER_TYPE]),
+        ("funding", "fundingRate", BAD_NUMBERS),
+        ("trades", "timestamp", [change(NOW - MINUTE) for change in TIME_OF_OTHER_TYPE]),
+        *[("trades", place, BAD_NUMBERS) for place in ("price", "amount")],
+        *[("trades", place, BAD_WORDS) for place in ("id", "side")],
+    ],
+)
+def test_a_cell_of_another_type_is_refused_before_its_page_is_written(
+    tmp_path: Path, kind: str, place: Any, cells: list[Any]
+) -> None:
+    for cell in cells:
+        good: Any = candle(TIMES[-3]) if kind == "candles" else FUTURE
+        bad: Any = (
+            [cell if place == column else held for column, held in enumerate(good)]
+            if kind == "candles"
+            else ({**good, place: cell})
+        )
+        exchange = OddExchange(**{kind: lambda *_, rows=(good, bad): list(rows)})
+        with pytest.raises(DecodeError, match="in another form than ccxt's"):
+            tidytape.pull(exchange, "BTC/USDT:USDT", data=kind, lake=tmp_path, amount_unit="coin", **WINDOW)
+    assert Lake(tmp_path).scan(kind).collect().is_empty()
+
+
+def test_numbers_that_are_text_are_numbers(tmp_path: Path) -> None:
+    hours = [NOW // 28_800_000 * 28_800_000 - hour * 28_800_000 for hour in range(3)]
+    rates = [{"timestamp": hour, "fundingRate": "0.0001"} for hour in hours]
+    pages: dict[str, Any] = {
+        "candles": lambda *_: [[time, *map(str, cells)] for time, *cells in map(candle, TIMES)],
+        "funding": lambda *_: rates,
+    }
+    arguments = {**WINDOW, "since": "1d", "amount_unit": "coin"}
+    tidytape.pull(OddExchange(**pages), "BTC/USDT:USDT", data=list(pages), lake=tmp_path, **arguments)
+    assert Lake(tmp_path).scan("funding").collect()["rate"].to_list() == [0.0001] * 3
+    rows = Lake(tmp_path).scan("candles").sort("timestamp").collect()
+    assert rows.select("open", "volume").rows() == [
+        (row[1], row[5]) for row in map(candle, TIMES) if row[0] < OPEN
+    ]
+
+
+@each_row("time", ["x", float("nan"), float("inf"), -5, True, 1.5e12, NOW // 1000, [1], f"{NOW}", 10**5000])
+def test_a_clock_of_another_form_is_refused(tmp_path: Path, time: Any) -> None:
+    exchange = failing()
+    exchange.fetch_time = lambda params=None: time  # type: ignore[method-assign]
+    with pytest.raises(DecodeError, match="odd answered fetch_time in another form"):
+        tidytape.pull(exchange, "BTC/USDT", lake=tmp_path, **WINDOW)
+
+
+@each_row("symbol, data", [("BTC/USDT", "funding"), ("BTC/USDT", "open_interest")])
+def test_data_that_a_market_does_not_have_are_no_hole(tmp_path: Path, symbol: str, data: str) -> None:
+    result = tidytape.pull(failing(), symbol, data=data, lake=tmp_path, **WINDOW)
+    assert result.drop("market").rows() == [
+        (data, 0, None, None, None, None, f"a spot market has no {data.replace('_', ' ')}")
+    ]
 
 
 def test_rows_that_cannot_be_are_holes(tmp_path: Path) -> None:
@@ -288,6 +375,80 @@ def test_a_key_is_in_no_error_and_in_no_lake(tmp_path: Path) -> None:
     assert "apiKey=…&sign=…" in str(raised.value)
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"of-a-user" not in written
+
+
+PARTS_OF_KEYS = [
+    "a+b/c==",
+    "päss word",
+    "-----BEGIN-----\nMII/x+y==\n",
+    'quo"te\\',
+    "0xAbCdEf0123",
+    "12345",
+    "🔑" * 6,
+]
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "quoted": lambda key: quote(key, safe=""),
+    "quoted but for slashes": quote,
+    "quoted as a form": quote_plus,
+    "quoted twice": lambda key: quote(quote(key, safe=""), safe=""),
+    "quoted in small letters": lambda key: quote(key, safe="").lower(),
+    "as JSON": lambda key: json.dumps(key)[1:-1],
+    "as Python": lambda key: repr(key)[1:-1],
+    "in base64": lambda key: b64encode(key.encode()).decode().rstrip("="),
+    "in base64 of URLs": lambda key: urlsafe_b64encode(key.encode()).decode().rstrip("="),
+    "in base64, quoted": lambda key: quote(b64encode(key.encode()).decode().rstrip("="), safe=""),
+}
+
+
+@each_row("key", PARTS_OF_KEYS)
+def test_a_part_of_a_key_is_hidden_however_it_is_spelled(key: str) -> None:
+    for name, spell in SPELLINGS.items():
+        assert without_keys(f"/?key={spell(key)}&sign=1, {key}", ["other", key]) == "/?key=…&sign=1, …", name
+
+
+@each_row("part", sorted(ccxt.Exchange().requiredCredentials))
+def test_every_part_of_a_key_is_hidden_before_a_message_is_cut(part: str) -> None:
+    key = PARTS_OF_KEYS[0]
+    for kind in (ccxt.AuthenticationError, ccxt.BadRequest, ValueError):
+        exchange = failing(kind(f"{'.' * 100} {' '.join([quote(key, safe=''), key] * 9)}"), after=0)
+        setattr(exchange, part, key)
+        with pytest.raises(TidytapeError, match=r"\.{100}( …){18}") as raised:
+            Source(exchange).ask("fetch_ohlcv", "BTC/USDT")
+        assert "a+b" not in repr(raised.value)
+
+
+@pytest.mark.slow
+@given(before=st.binary(max_size=4), key=st.text(min_size=12, max_size=40), after=st.binary(max_size=4))
+def test_a_key_among_other_bytes_is_hidden_in_base64(before: bytes, key: str, after: bytes) -> None:
+    octets = key.encode(errors="surrogatepass")
+    message = without_keys(b64encode(before + octets + after).decode(), [key])
+    assume(key.strip())
+    assert "…" in message
+    assert len(message) <= 2 + 4 * (len(before) + len(after) + 3) / 3
+
+
+def test_no_key_leaves_a_message_as_it_is() -> None:
+    assert without_keys("GET /kline", ["", " "]) == "GET /kline"
+
+
+def test_without_a_connection_that_comes_first(tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        exchange = ccxt.bybit({"rateLimit": 1})
+        exchange.urls["api"] = dict.fromkeys(
+            exchange.urls["api"], f"http://127.0.0.1:{unused.getsockname()[1]}"
+        )
+        exchange.sleep = lambda milliseconds: None
+        try:
+            raise FileNotFoundError(2, "No such file", "lake")
+        except FileNotFoundError:
+            with pytest.raises(TransportError) as raised:
+                tidytape.pull(exchange, "BTC/USDT", lake=tmp_path / "lake", progress=False)
+    begin = "bybit did not answer fetch_time: no connection (Connection refused); bybit GET http://127.0.0.1:"
+    assert str(raised.value).startswith(begin)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "lake").exists()
 
 
 # --- the command ---

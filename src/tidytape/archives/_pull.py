@@ -84,7 +84,7 @@ def pull(
     polars.DataFrame, for each market and kind of data one row, and one more row per hole
         ``market``, its exchange and raw symbol in the lake; ``data``; ``rows``, ``first`` and ``last``, the number and
         the times of the rows that the lake has of the window; a hole has 0 rows, ``gap_from``, inclusive, ``gap_to``,
-        exclusive, and ``reason``.
+        exclusive, and ``reason``. Data that a market does not have are one row of 0 rows with a ``reason`` and no gap.
 
     Raises
     ------
@@ -96,6 +96,8 @@ def pull(
         If the exchange refuses a request.
     ServiceError
         If it does not answer, even after a minute.
+    DecodeError
+        If an answer is of another form than ccxt's, e.g. with a time that is no whole number of milliseconds.
     IngestError
         If rows contradict those of the lake, e.g. trades of another kind.
     LakeError

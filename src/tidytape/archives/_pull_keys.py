@@ -56,5 +56,7 @@ def _percent(letter: str) -> str:
 
 
 def _escape(letter: str) -> str:
-    named = {"\n": "n", "\r": "r", "\t": "t"}.get(letter)
-    return rf"\\+(?:u{ord(letter):04x}|x{ord(letter):02x}{'' if named is None else f'|{named}'})"
+    units = letter.encode("utf-16-be", errors="surrogatepass").hex(" ", 2).split()
+    pair = "".join(rf"\\+u{unit}" for unit in units)
+    named = {"\n": r"|\\+n", "\r": r"|\\+r", "\t": r"|\\+t"}.get(letter, "")
+    return rf"{pair}|\\+x{ord(letter):02x}|\\+U{ord(letter):08x}{named}"

@@ -120,7 +120,7 @@ class TradePages:
         try:
             yield from self._pages()
         except _NoIdsError:
-            yield TradePage([], (max(self._position, self._start), self._end), _NO_IDS)
+            yield TradePage([], (self._position, self._end), _NO_IDS)
 
     def _pages(self) -> Iterator[TradePage]:
         newest = self._answer(None)
@@ -142,11 +142,12 @@ class TradePages:
             if page and page[0]["timestamp"] >= last:
                 break
             if page and page[-1]["timestamp"] >= since:
-                # A page of known trades may have room for no others of their millisecond.
+                # A page of known trades that ends in their millisecond may have room for no others of it.
                 is_full = len(page) >= longest > 1 or len(newest) == 1
-                if is_full and self._is_joined and page[0]["timestamp"] >= self._position - 1:
+                first, final = page[0]["timestamp"], page[-1]["timestamp"]
+                if is_full and self._is_joined and self._position - 1 <= first <= final <= self._position:
                     yield TradePage([], (self._position, self._position + 1))
-                since = max(page[-1]["timestamp"], since + 1)
+                since = max(final, since + 1)
             else:
                 since += _TRADES_WINDOW
             self._is_joined = False
