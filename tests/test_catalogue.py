@@ -242,7 +242,7 @@ def test_prediction_market_entry() -> None:
         "sellVolume24H double, volumeChange24H double, openInterest double, oneDayOIChange double, "
         "uniqueTraders double, "
         "orderPriceMinTickSize double, conditionId string, closed bool, availableSince timestamp, "
-        "availableTo timestamp, sportsMarketType string, line double"
+        "availableTo timestamp, sportsMarketType string, line double, outcome string"
     )
 
 

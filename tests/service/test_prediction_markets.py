@@ -122,7 +122,9 @@ def test_the_recorded_market_comes_back_field_by_field(recorded: Path, tmp_path:
     assert listed["raw_symbol"].to_list() == sorted(json.loads(gamma["clobTokenIds"]))
     # Its best bid of 0.5 and best ask of 0.51, and its price of 0.505, are those of Up.
     assert (gamma["lastTradePrice"], json.loads(gamma["outcomes"])) == (0.51, ["Up", "Down"])
-    last_prices = dict(zip(json.loads(gamma["clobTokenIds"]), (0.51, 0.49), strict=True))
+    symbols = json.loads(gamma["clobTokenIds"])
+    last_prices = dict(zip(symbols, (0.51, 0.49), strict=True))
+    outcomes = dict(zip(symbols, ("Up", "Down"), strict=True))
     for symbol, (entry,) in listed.select("raw_symbol", "prediction_markets").iter_rows():
         assert {name: value for name, value in entry.items() if value is not None} == {
             "slug": gamma["slug"],
@@ -135,6 +137,7 @@ def test_the_recorded_market_comes_back_field_by_field(recorded: Path, tmp_path:
             "closed": gamma["closed"],
             "available_since": datetime(2026, 3, 11, 9, 29, 1, 328428, tzinfo=UTC),
             "available_to": datetime(2026, 3, 12, 9, 25, tzinfo=UTC),
+            "outcome": outcomes[symbol],
         }
     body = encode_markets(listed, None)
     assert encode_markets(decode_markets(body)[0], None) == body
