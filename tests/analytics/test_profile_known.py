@@ -69,7 +69,7 @@ def test_no_decision_meets_the_value_area_of_a_session_that_goes_on(client):
 def test_a_session_told_by_names_of_the_caller_keeps_its_end(client):
     levels = client.tpo(**ASKED, **SESSIONS["weekly"])
     found = profile.value_area(levels, by=["raw_symbol", "interval", "timestamp"])
-    assert found.columns[:4] == ["raw_symbol", "interval", "timestamp", "period_end"]
+    assert found.columns[:4] == ["timestamp", "raw_symbol", "interval", "period_end"]
     assert pit.known_at(found)["known_at"].item() == datetime(2024, 8, 12, tzinfo=UTC)
 
 

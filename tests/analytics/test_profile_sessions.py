@@ -467,14 +467,15 @@ def test_a_block_that_touched_two_levels_of_a_row_counts_once() -> None:
     sent = {"count": "tpo_count", "row_size": 2}
     found = profile.summary(BLOCKS, **sent).row(0, named=True)
     assert (found["poc"], found["poc_count"], found["total"]) == (2.0, 3.0, 5.0)
-    assert profile.value_area(BLOCKS, by="timestamp", share=0.6, **sent).row(0)[1:5] == (2.0, 2.0, 2.0, 0.6)
+    area = profile.value_area(BLOCKS, by="timestamp", share=0.6, **sent)
+    assert area.select("poc", "val", "vah", "value_area_share").row(0) == (2.0, 2.0, 2.0, 0.6)
     assert profile.naked_pocs(BLOCKS, **sent)["poc"].to_list() == [2.0]
     assert profile.nodes(BLOCKS, by="timestamp", **sent)["count"].to_list() == [3.0]
     two = pl.concat([BLOCKS, BLOCKS.with_columns(timestamp=pl.lit(1, pl.Int64))]).with_columns(
         coin=pl.lit("BTC")
     )
     rows = profile.composite(two, by="coin", count=["tpo_count", "volume"], row_size=2)
-    assert rows.rows() == [("BTC", 0, 2, 0.0, 4.0, 4.0), ("BTC", 0, 2, 2.0, 6.0, 4.0)]
+    assert rows.rows() == [(0, "BTC", 2, 0.0, 4.0, 4.0), (0, "BTC", 2, 2.0, 6.0, 4.0)]
 
 
 @pytest.mark.long

@@ -140,7 +140,7 @@ def test_a_profile_is_of_one_unit_and_one_height(name: str, client: Client) -> N
             read(both, by="exchange")
         assert caught.value.parameter == "levels"
         lazy = read(both.lazy(), by="exchange").collect()
-        assert lazy.is_empty() or lazy[{"nodes": "price"}.get(name, lazy.columns[1])].is_null().all()
+        assert lazy.is_empty() or lazy[{"nodes": "price"}.get(name, lazy.columns[-1])].is_null().all()
     if name != "point_of_control":
         twice = pl.concat([coins, levels(client, DAY, block_size=10)])
         with pytest.raises(QueryError, match="one block size per series"):

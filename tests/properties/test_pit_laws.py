@@ -69,8 +69,8 @@ def test_join_equals_the_plain_loop(decisions, facts, minutes):
     joined = pit.asof_join(decisions_of(decisions), facts_of(facts), tolerance=tolerance)
     assert found(joined) == oracle.asof_join(decisions, facts, minutes)
     assert joined.columns == [
-        "exchange",
         "timestamp",
+        "exchange",
         "decision",
         "timestamp_right",
         "known_at_right",
