@@ -98,12 +98,12 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``full_name`` : string, Full market name.
             - ``icon_url`` : string, Asset icon URL.
             - ``available_since`` : timestamp, When the market became available. [UTC]
+            - ``volume_change_24h`` : float64, Change of that volume. [%]
+            - ``marketcap`` : float64, Market capitalization. [USD]
             - ``factor`` : float64, Coins in one unit that the exchange trades, where a unit is not a coin; the service
               has converted them. [coins per unit]
             - ``renamed_to`` : string, Symbol that the market has since its renaming.
             - ``renamed_at`` : timestamp, When the market was renamed. [UTC]
-            - ``volume_change_24h`` : float64, Change of that volume. [%]
-            - ``marketcap`` : float64, Market capitalization. [USD]
             - ``oi_change_24h`` : float64, Change of the open interest over 24 hours. [as served]
             - ``price_change_24h`` : float64, Change of the price over 24 hours. [%]
             - ``volume_24h`` : float64, Volume of the last 24 hours. [as served]
@@ -343,10 +343,10 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             - ``tables`` : string, Tables of the lake that hold the events.
             - ``gaps_from`` : string, What the gaps are read from: events, minutes or files.
             - ``available_since`` : timestamp, When the market became available, as markets() has it. [UTC]
-            - ``renamed_to`` : string, Symbol that the market has since its renaming.
-            - ``renamed_at`` : timestamp, When the market was renamed. [UTC]
             - ``longest_gap`` : duration, Longest of them; null without any.
             - ``bytes`` : int64, Size of the files that hold the events. [bytes]
+            - ``renamed_to`` : string, Symbol that the market has since its renaming.
+            - ``renamed_at`` : timestamp, When the market was renamed. [UTC]
             - ``gap_starts`` : list[timestamp], Last event before each gap, in order of time. [UTC]
             - ``gap_ends`` : list[timestamp], First event after each gap. [UTC]
             - ``gaps`` : int64, Stretches without an event that last at least `quiet`. [gaps]
