@@ -628,7 +628,7 @@ class NoMatchWarning(UserWarning):
 
 
 class SurvivorWarning(UserWarning):
-    """It is not known until when some markets existed, so they count as markets that still exist.
+    """The service does not tell the last event of some markets, so they count as markets that still exist.
 
     A study of the past that uses them may have a survivors' bias.
     """

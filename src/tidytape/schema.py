@@ -318,13 +318,10 @@ class Schema(Columns):
         >>> BLOCK_SIZES.arranged(pl.DataFrame({"note": ["new"], "block_size": [0.5], "exchange": ["X"]})).columns
         ['exchange', 'note', 'block_size']
         """
-        results = [name for name in self.names[-4:] if name not in _FIRST]
-        known = {*self.names}
-        order = [
-            *(name for name in self.names if name not in results),
-            *(name for name in frame.columns if name not in known),
-            *results,
-        ]
+        after_first = [place + 1 for place, name in enumerate(self.names) if name in _FIRST]
+        place = max([len(self.names) - 4, *after_first])
+        others = (name for name in frame.columns if name not in self.names)
+        order = [*self.names[:place], *others, *self.names[place:]]
         order = [name for name in order if name in frame.columns]
         return frame if order == frame.columns else frame[order]
 

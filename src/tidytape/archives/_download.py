@@ -89,11 +89,16 @@ class DownloadPlan:
         TransportError
             If no connection can be made, or the archive refuses to answer.
         """
-        with self._fetcher(threading.Event()) as fetcher, ThreadPoolExecutor(_CONNECTIONS) as pool:
+        stop = threading.Event()
+        with self._fetcher(stop) as fetcher, ThreadPoolExecutor(_CONNECTIONS) as pool:
             try:
-                lengths = list(pool.map(fetcher.length, map(self._address, self._files)))
+                asked = [pool.submit(fetcher.length, self._address(file)) for file in self._files]
+                lengths = [_awaited(length) for length in asked]
             except FileFailedError as error:
                 raise TransportError(f"the size of a file at {self._host} is not known: {error}") from error
+            finally:
+                stop.set()
+                pool.shutdown(cancel_futures=True)
         return None if None in lengths else sum(length or 0 for length in lengths)
 
     def run(
@@ -106,8 +111,8 @@ class DownloadPlan:
     ) -> pl.DataFrame:
         """Fetch the files, verify them, and put them into a lake.
 
-        Each file is fetched, from where an earlier run broke off; compared with the checksum that the archive
-        publishes; and ingested. A file that cannot be verified or read leaves nothing in the lake. After Ctrl-C, or a
+        It fetches each file, from where an earlier run broke off, compares it with the checksum that the archive
+        publishes, and ingests it. A file that cannot be verified or read leaves nothing in the lake. After Ctrl-C, or a
         kill, a second run goes on; it asks for no file that is in the lake, and for the absent and bad ones again.
 
         Parameters

@@ -24,9 +24,9 @@ from tidytape.errors import TransportError
 R = TypeVar("R")
 
 _ATTEMPTS = 6
-"""Most requests in a row that bring nothing."""
+"""Largest number of requests in a row that bring nothing."""
 _FEW_ATTEMPTS = 2
-"""Most of them where no connection was ever made."""
+"""The same where no connection was ever made."""
 _PACE = 0.04
 """Least time between the beginnings of two requests. [s]"""
 _FIRST_PAUSE = 0.5
@@ -34,7 +34,7 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 120.0
 """Longest pause between two requests. [s]"""
 _MOST_WITHOUT_LENGTH = 2**32
-"""Most of a file whose length the server does not tell. [bytes]"""
+"""Largest size of a file whose length the server does not tell. [bytes]"""
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ABSENT = frozenset({404, 410})
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")

@@ -17,7 +17,7 @@ from tidytape.archives._archive import Archive, Kind
 from tidytape.archives._archives import ARCHIVES
 from tidytape.archives._download import DownloadPlan, opened
 from tidytape.archives._planned import PlannedFile
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake import Lake
 from tidytape.lake._symbols import told_class
 from tidytape.lake.ingest import Market
@@ -186,8 +186,7 @@ def _named(known: Mapping[str, R], name: object, parameter: str) -> R:
     """Return what a caller calls by a name."""
     text = name.strip().lower() if isinstance(name, str) else ""
     if text not in known:
-        close = nearest(text, known)
-        hint = f"did you mean {close!r}?" if close else None
+        hint = did_you_mean(text, known)
         raise QueryError(parameter, got=name, expected="one of " + ", ".join(known), hint=hint)
     return known[text]
 

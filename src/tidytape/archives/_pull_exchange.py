@@ -129,7 +129,8 @@ class Source:
     def ask(self, method: str, *arguments: object, read: Callable[[Any], Any] = lambda answer: answer) -> Any:
         """Return what is read of the answer to a method of ccxt.
 
-        It is called again, with longer and longer pauses, while it fails in a way that may pass.
+        tidytape calls the method again, after longer and longer pauses, while it fails for a reason that may pass, such
+        as a lost connection.
 
         Raises
         ------

@@ -36,7 +36,7 @@ class Journey:
         One row per data type: the number of series and rows that the report's queries fetched, the weight of these
         queries, and the time that they took. [s]
     source : str
-        What the market is, and where it came from.
+        Which market it is, simulated or real, and which archive its files came from.
     window : str
         Options of ``tidytape fetch`` for a part of the market.
     more : str

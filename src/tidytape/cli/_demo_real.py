@@ -74,13 +74,13 @@ def real_journey(
     Raises
     ------
     QueryError
-        If the archive has no market of the coin, or as for `journey`.
+        If the archive has no market of the coin, or for a reason for which `journey` raises it.
     TransportError
         If the archive cannot be reached, or sends neither candles nor trades. A folder that is there stays as it is if
         the archive cannot be reached.
     """
     from tidytape.archives import IN_LAKE, plan
-    from tidytape.cli._download import _summary
+    from tidytape.cli._download import summary
     from tidytape.lake import Lake
     from tidytape.lake.rollup import rollup
 
@@ -95,7 +95,7 @@ def real_journey(
         files = planned.run(folder / LAKE, progress=progress)
         in_lake = files.filter(files["state"].cast(str).is_in(list(IN_LAKE)))
         if not in_lake["data"].is_in(["candles", "trades"]).any():
-            raise TransportError(f"no candles of {symbol}: {_summary(files)}; {_without_network(folder)}")
+            raise TransportError(f"no candles of {symbol}: {summary(files)}; {_without_network(folder)}")
         step("precompute minutes")
         rollup(Lake(folder / LAKE), progress=False)
         archive = str(files["address"][0]).partition("/data/")[0]
@@ -108,7 +108,7 @@ def real_journey(
             window=(start.isoformat(), end.isoformat()),
         )
         seal(folder)
-    source = f"Real: {symbol}, the perpetual of Binance, {days_text}, from {archive}\n{_summary(files)}"
+    source = f"Real: {symbol}, the perpetual of Binance, {days_text}, from {archive}\n{summary(files)}"
     last_day = f"--start {end - timedelta(days=1)} --end {end}"
     more = (
         f"tidytape download binance {shlex.quote(symbol)} --market um --data {','.join(kinds)} "

@@ -93,12 +93,12 @@ def download(
     if as_json:
         put_json(files)
     else:
-        typer.echo(_summary(files) + there)
+        typer.echo(summary(files) + there)
     if not files["state"].cast(str).is_in(list(IN_LAKE)).all():
         raise typer.Exit(1)
 
 
-def _summary(files: pl.DataFrame) -> str:
+def summary(files: pl.DataFrame) -> str:
     """Return the numbers of files and rows, and a line for the files with the same state and reason."""
     states = ", ".join(
         f"{count:,} {state}" for state, count in files["state"].value_counts(sort=True).iter_rows()

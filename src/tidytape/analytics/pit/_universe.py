@@ -179,7 +179,7 @@ def _check(facts: nw.DataFrame[Any]) -> None:
     """Raise QueryError if renamings lead in a circle, and warn of markets whose end is not known."""
     renamings = facts.filter(_IS_RENAMED).select(*_MARKET, "renamed_to")
     new_symbols = {(exchange, old): new for exchange, old, new in renamings.iter_rows()}
-    for exchange, symbol in new_symbols:
+    for exchange, symbol in sorted(new_symbols):
         _newest(exchange, symbol, new_symbols)
     is_unknown = facts[_LAST].is_null()
     if is_unknown.any():

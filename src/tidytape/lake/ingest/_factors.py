@@ -206,7 +206,7 @@ def product(numbers: NDArray[np.float64], factor: Decimal, *, power: int) -> NDA
     factor : Decimal
         The factor.
     power : {1, -1}
-        Whether to multiply or to divide.
+        1 multiplies the numbers by the factor, and -1 divides them by it.
 
     Examples
     --------
