@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,14 +22,6 @@ settings.register_profile(
 )
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("thorough" if os.environ.get("TIDYTAPE_TEST_THOROUGH") else "default")
-
-QUICK = 5.0
-"""The most that a test without the mark "slow" may take in CI. [s of a processor]
-
-The rule is a tenth of a second. The limit is far above it because machines may be slow or busy, and because the first
-test of a process pays for imports.
-"""
-
 
 _SLOW_MODULE = re.compile(r"^pytestmark = pytest\.mark\.(slow|long)$", re.MULTILINE)
 
@@ -72,27 +63,3 @@ def clean_environment() -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("TIDYTAPE_")]:
             patch.delenv(name)
         yield
-
-
-def _simulated(since: float) -> bool:
-    """Whether the lake of `Client.demo` was simulated since then: the first test that needs one makes it for all."""
-    from tidytape.client._cache import default_folder
-
-    lakes = default_folder() / "demo"
-    return lakes.is_dir() and lakes.stat().st_mtime >= since
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test that takes long and is not marked so. Only CI does."""
-    began, at = time.process_time(), time.time()
-    outcome = yield
-    took = time.process_time() - began
-    if (
-        took > QUICK
-        and os.environ.get("CI")
-        and item.get_closest_marker("slow") is None
-        and not _simulated(at)
-    ):
-        pytest.fail(f"took {took:.1f} s of a processor: make it smaller, or mark it as slow", pytrace=False)
-    return outcome

@@ -140,7 +140,7 @@ def mapped(database: Path, sources: list[Path], tests: list[str]) -> Path:
                     f"--cov-config={settings}", "--cov-report=", "-p", "no:cacheprovider", *tests,
                 ],
                 cwd=ROOT,
-                env=os.environ | {"COVERAGE_FILE": str(database), "CI": ""},
+                env=os.environ | {"COVERAGE_FILE": str(database)},
                 check=False,
             )  # fmt: skip
     return database
@@ -194,7 +194,7 @@ def is_killed(mutant: Mutant, tests: list[str]) -> bool:
                     f"@{listed}",
                 ],
                 cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": str(copy), "CI": ""},
+                env=os.environ | {"PYTHONPATH": str(copy)},
                 capture_output=True,
                 timeout=SECONDS,
                 check=False,
