@@ -1,16 +1,16 @@
 """Tidy frames as Arrow IPC streams, so that a client and a service of tidytape need not write values as text.
 
 Any Arrow implementation can read the streams. The columns are those of the schema; identity columns are dictionaries,
-times are ``timestamp[ns, UTC]``.
+times are ``timestamp[ns, UTC]``. Between a client and a service of tidytape a column with the same value on every row
+travels once, see `tidytape.wire._constants`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute
@@ -19,23 +19,44 @@ import pyarrow.ipc
 from tidytape.errors import DecodeError, shown
 from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as facts_of
+from tidytape.wire._constants import (
+    CATEGORY,
+    CONSTANTS_KEY,
+    TIME,
+    Constant,
+    constant_of,
+    read_constants,
+    write_constants,
+)
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire._notes import ARROW_KEY, Note, write_notes
-from tidytape.wire._tidy import DATA_UNTIL, with_finality, with_known
+from tidytape.wire._tidy import DATA_UNTIL, has_ended, with_finality, with_known
 
 ARROW_MIME = "application/vnd.apache.arrow.stream"
 """The media type of an Arrow IPC stream."""
 
+ONCE_MIME = f"{ARROW_MIME};constants=once"
+"""The media type of a stream in which a column with the same value on every row travels once."""
+
 _TYPE = b"tidytape.type"
 """The key of the data type in the metadata of a stream."""
 
-_LARGE = 10_000  # rows from which on `_table` looks for columns of a single category
+VERSION_KEY, VERSION = b"tidytape.version", 2
+"""The key of the version of the form in the metadata of a stream, and the version that this release writes."""
+
+_LARGE = 10_000  # rows from which on `_array` looks for columns of a single category
 
 ARROW_BEGIN, ARROW_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
 """The first and the last bytes of a stream."""
 
 
-def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None = None) -> bytes:
+def to_arrow(
+    frame: pl.DataFrame,
+    data_type: str,
+    notes: Sequence[Note] | None = None,
+    *,
+    constants_once: bool = False,
+) -> bytes:
     """Write a tidy frame as an Arrow IPC stream.
 
     Parameters
@@ -46,11 +67,15 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
         Data type of the frame. The metadata of the stream has it under ``tidytape.type``.
     notes : sequence of Note, optional
         Notes about markets whose points do not fill the window. The metadata has them under ``tidytape.notes``.
+    constants_once : bool
+        Write a column with the same value on every row into the metadata, under ``tidytape.constants``. `from_arrow`
+        restores it; other readers do not. If False, every column is on every row, and any Arrow reader can read it.
 
     Returns
     -------
     bytes
-        One schema and one record batch, uncompressed. [byte]
+        One schema and one record batch, uncompressed. The metadata has the version of the form under
+        ``tidytape.version``. [byte]
 
     Examples
     --------
@@ -58,37 +83,106 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
     >>> from_arrow(to_arrow(frame, "TRADE"), "TRADE").equals(frame)
     True
     """
-    table = _table(frame.rechunk())
-    metadata = {_TYPE: data_type} | ({} if notes is None else {ARROW_KEY: write_notes(notes)})
-    table = table.replace_schema_metadata(metadata)
+    columns = {column.name: _array(column) for column in frame.rechunk().get_columns()}
+    return _stream(columns, frame.height, data_type, notes, constants_once=constants_once)
+
+
+def _array(column: pl.Series) -> Any:
+    """Return a column with the classic layout of strings, which every reader knows, instead of polars' string views."""
+    if column.dtype == pl.Categorical and len(column) >= _LARGE and not column.null_count():
+        physical = column.to_physical()
+        # Convert a column of one category here: polars takes longer for it than for all columns of numbers.
+        if physical.min() == physical.max():
+            return Constant(column[0], CATEGORY).array(len(column))
+    return column.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def encode_batches(
+    data_type: str,
+    batches: Sequence[Any],
+    known: Mapping[str, Any],
+    notes: Sequence[Note] | None = None,
+    *,
+    constants_once: bool = False,
+) -> bytes:
+    """Return the stream that `to_arrow` returns, from record batches of the points of one market.
+
+    Parameters
+    ----------
+    data_type : str
+    batches : sequence of pyarrow.RecordBatch
+        Columns that differ from point to point, at least one row of each.
+    known : dict of str to object
+        The other columns except ``is_final``, which every row has in common; times in ns since the epoch.
+    notes, constants_once
+        As for `to_arrow`.
+
+    Returns
+    -------
+    bytes
+        As `to_arrow` returns it. [byte]
+    """
+    points = pa.concat_batches(batches)
+    columns: dict[str, Any] = {}
+    for name, dtype in {**schema_of(data_type).polars(), DATA_UNTIL: None}.items():
+        if name in known:
+            columns[name] = Constant(known[name], _ARROW[dtype])
+        elif name == "is_final":
+            columns[name] = _finality(points["timestamp"], known)
+        else:
+            columns[name] = points[name]
+    return _stream(columns, points.num_rows, data_type, notes, constants_once=constants_once)
+
+
+_ARROW: Mapping[Any, Any] = {pl.Categorical(): CATEGORY, pl.Float64(): pa.float64(), None: TIME}
+"""The Arrow types of the columns that all points of a market have in common."""
+
+
+def _finality(times: Any, known: Mapping[str, Any]) -> Any:
+    """Return the column ``is_final`` of points in the order of time."""
+    until = known[DATA_UNTIL]
+    if until is None:
+        return Constant(None, pa.bool_())
+    is_final = has_ended(times.view(pa.int64()).to_numpy(), known["interval"], until=until)
+    return pa.array(is_final)
+
+
+def _stream(
+    columns: Mapping[str, Any],
+    rows: int,
+    data_type: str,
+    notes: Sequence[Note] | None,
+    *,
+    constants_once: bool,
+) -> bytes:
+    """Write columns, each an Arrow array or a Constant, as `to_arrow` does."""
+    arrays, constants = {}, {}
+    for place, (name, column) in enumerate(columns.items()):
+        is_known = isinstance(column, Constant)
+        # The times always travel as a column, which says how many rows there are.
+        if constants_once and rows and name != "timestamp":
+            constant = column if is_known else constant_of(column)
+            if constant is not None:
+                constants[name] = place, constant
+                continue
+        arrays[name] = column.array(rows) if is_known else column
+    metadata = {_TYPE: data_type.encode(), VERSION_KEY: b"%d" % VERSION}
+    if notes is not None:
+        metadata[ARROW_KEY] = write_notes(notes)
+    if constants:
+        metadata[CONSTANTS_KEY] = write_constants(constants)
+    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays], metadata=metadata)
     # Write twice. The first time only measures: letting the stream grow takes eight times as long.
     size_counter = pa.MockOutputStream()
-    _write(table, size_counter)
+    _write(batch, size_counter)
     stream = pa.allocate_buffer(size_counter.size())
-    _write(table, pa.FixedSizeBufferWriter(stream))
+    _write(batch, pa.FixedSizeBufferWriter(stream))
     return bytes(stream)
 
 
-def _table(frame: pl.DataFrame) -> pa.Table:
-    """Return a table with the classic layout of strings, which every reader knows, instead of polars' string views."""
-    oldest = pl.CompatLevel.oldest()
-    if frame.height < _LARGE:
-        return frame.to_arrow(compat_level=oldest)
-
-    def array(column: pl.Series) -> pa.Array:
-        physical = column.to_physical()
-        if column.dtype == pl.Categorical and not column.null_count() and physical.min() == physical.max():
-            # Convert a column of one category here: polars takes longer for it than for all columns of numbers.
-            words = column.head(1).to_arrow(compat_level=oldest)
-            return pa.DictionaryArray.from_arrays(np.zeros(len(column), np.uint32), words.dictionary)
-        return column.to_arrow(compat_level=oldest)
-
-    return pa.Table.from_arrays([array(column) for column in frame.get_columns()], names=frame.columns)
-
-
-def _write(table: pa.Table, sink: pa.NativeFile) -> None:
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
 
 
 def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
@@ -111,8 +205,8 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not a complete and valid Arrow stream of this data type, its columns are not the schema's, or it
-        has more than 256 other columns or a column of structs.
+        If the body is not a complete and valid Arrow stream of this data type, its version is newer than this release
+        of tidytape, its columns are not the schema's, or it has more than 256 other columns or a column of structs.
 
     Notes
     -----
@@ -146,16 +240,27 @@ _NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError,
 
 def _read(body: bytes, schema: Schema) -> pl.DataFrame:
     with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
-        sent_type = (reader.schema.metadata or {}).get(_TYPE, b"")
+        metadata = reader.schema.metadata or {}
+        _check_version(metadata.get(VERSION_KEY))
+        sent_type = metadata.get(_TYPE, b"")
         if sent_type != schema.name.encode():
             raise Fault(f"the stream is of type {shown(sent_type.decode('utf-8', 'replace'))}")
         sent_schema = reader.schema.remove_metadata()
-        plain_schema = _plain_schema(sent_schema, schema.name)
+        constants = read_constants(metadata.get(CONSTANTS_KEY, b"{}"))
+        fields = list(sent_schema)
+        for name, (place, value) in constants.items():
+            fields.insert(place, pa.field(name, value.type))
+        whole_schema = _plain_schema(pa.schema(fields), schema.name)
+        plain_schema = pa.schema([field for field in whole_schema if field.name not in constants])
+        constant_size = sum(value.nbytes for _, value in constants.values())
         batches, rows, byte_count = [], 0, 0
         for batch in reader:
             # A dictionary that batches share counts once per batch, because a cast copies it.
-            rows, byte_count = rows + batch.num_rows, byte_count + batch.nbytes
-            check_cells(rows, len(plain_schema), len(body))
+            rows, byte_count = (
+                rows + batch.num_rows,
+                byte_count + batch.nbytes + batch.num_rows * constant_size,
+            )
+            check_cells(rows, len(whole_schema), len(body))
             check_bytes(byte_count, len(body))
             batches.append(batch)
         # Equal schemas may differ in the metadata of fields, which may tell polars to read other dtypes: drop it.
@@ -166,7 +271,22 @@ def _read(body: bytes, schema: Schema) -> pl.DataFrame:
         _check_values(column)
     frame = pl.from_arrow(table if plain_schema == sent_schema else table.cast(plain_schema))
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
-    return frame
+    if not constants:
+        return frame
+    restored = {
+        name: pl.Series(name, value).new_from_index(0, rows) for name, (_, value) in constants.items()
+    }
+    return pl.DataFrame([restored[name] if name in restored else frame[name] for name in whole_schema.names])
+
+
+def _check_version(sent: bytes | None) -> None:
+    """Raise Fault if a stream has a version that this release cannot read; streams of the first version have none."""
+    if sent is None or (sent.isdigit() and int(sent) <= VERSION):
+        return
+    raise Fault(
+        f"the stream is of version {shown(sent.decode('utf-8', 'replace'))} of the form, and this release of tidytape "
+        f"reads up to version {VERSION}; update tidytape: ``pip install --upgrade tidytape``"
+    )
 
 
 @lru_cache(64)

@@ -1,4 +1,4 @@
-"""The points of recent answers in memory, as frames and as JSON.
+"""The points of recent answers in memory, as frames, as Arrow and as JSON.
 
 A point of one market depends only on the events of its own interval, so neither its values nor its text depend on the
 window of a query. Points are kept in spans of up to 1,440 points. The key of a span has the names of the files that may
@@ -8,12 +8,13 @@ events that are recorded today leave the points of yesterday in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidytape.catalogue import Side, SortDirection
@@ -58,10 +59,22 @@ class _Key:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The rows of the points of a span, and the time of each row. [ns since the epoch]"""
+    """The rows of the points of a span, and the time of each row. [ns since the epoch]
+
+    ``batch`` has the `varying_columns` as Arrow, in the memory of ``points``; None if a column is nested.
+    """
 
     points: pl.DataFrame
     times: NDArray[np.int64]
+    batch: Any
+
+    def part(self, first: int, last: int) -> Any:
+        """Return the rows from number ``first`` to ``last``, exclusive, as Arrow."""
+        return self.batch.slice(first, last - first)
+
+    def count(self, first: int, last: int) -> int:
+        """Return the number of these rows."""
+        return last - first
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,14 @@ class _Text:
     times: NDArray[np.int64]
     rows: NDArray[np.int64]
 
+    def part(self, first: int, last: int) -> memoryview:
+        """Return the text of the points from number ``first`` to ``last``, exclusive."""
+        return self.points.part(first, last)
+
+    def count(self, first: int, last: int) -> int:
+        """Return the number of rows of these points."""
+        return int(self.rows[last] - self.rows[first])
+
 
 FRAMES = Recent[_Key, _Frame](64 * 2**20)
 """Frames of points that this process keeps."""
@@ -80,16 +101,19 @@ TEXTS = Recent[_Key, _Text](64 * 2**20)
 """JSON of points that this process keeps."""
 
 
+T = TypeVar("T", _Frame, _Text)
+
+
 @dataclass(frozen=True, slots=True)
-class HotText:
-    """The points of one series in a window as JSON.
+class HotSeries:
+    """The points of one series in a window.
 
     Attributes
     ----------
     side : str or None
         The side of the series; None if series of the data type have no side.
-    parts : list of memoryview
-        For `tidytape.wire.encode_series`.
+    parts : list
+        The points in parts: memoryviews for `tidytape.wire.encode_series` from `texts`, record batches from `batches`.
     rows : int
         Number of rows of the series' frame, at least one.
     first, last : int
@@ -97,7 +121,7 @@ class HotText:
     """
 
     side: str | None
-    parts: list[memoryview]
+    parts: list[Any]
     rows: int
     first: int
     last: int
@@ -122,28 +146,56 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
     return pl.concat(parts) if parts else schema_of(name).empty()
 
 
-def texts(scan: MarketScan, name: str) -> list[HotText] | None:
+def texts(scan: MarketScan, name: str) -> list[HotSeries] | None:
     """Return the points of a market as JSON, by series; None if it has none, or if `frame` returns None."""
-    hot_texts = []
+    return _series(scan, name, _texts)
+
+
+def batches(scan: MarketScan, name: str) -> list[HotSeries] | None:
+    """Return the `varying_columns` of the points of a market as Arrow, by series.
+
+    None if it has no points, if a column is nested, or if `frame` returns None.
+    """
+    return None if _is_nested(name) else _series(scan, name, _frames)
+
+
+def varying_columns(name: str) -> list[str]:
+    """Return the columns that may differ between the points of a market: neither its names nor descriptors."""
+    schema = schema_of(name)
+    fixed = {*schema.identity, *schema.descriptors} - {"side"}
+    return [column for column in schema.names if column not in fixed]
+
+
+def _is_nested(name: str) -> bool:
+    return any(dtype.is_nested() for dtype in schema_of(name).polars().values())
+
+
+def _series(
+    scan: MarketScan,
+    name: str,
+    spans_of: Callable[[MarketScan, str, Sequence[_Key]], list[T] | None],
+) -> list[HotSeries] | None:
+    """Return the points of a market by series; None if it has none, or if ``spans_of`` returns None."""
+    hot_series = []
     for series in _of_sides(scan, name) or ():
         keys = _keys(series, name)
-        spans = None if keys is None else _texts(series, name, keys)
+        spans = None if keys is None else spans_of(series, name, keys)
         if spans is None:
             return None
         spans_inside = _inside(spans, series)
         if not spans_inside:
             continue
         (head, (first, _)), (tail, (_, last)) = spans_inside[0], spans_inside[-1]
-        hot_texts.append(
-            HotText(
+        hot_series.append(
+            HotSeries(
                 None if series.query.side is None else str(series.query.side),
-                [span.points.part(*numbers) for span, numbers in spans_inside],
-                sum(int(span.rows[end] - span.rows[begin]) for span, (begin, end) in spans_inside),
+                [span.part(*numbers) for span, numbers in spans_inside],
+                sum(span.count(*numbers) for span, numbers in spans_inside),
                 int(head.times[first]),
                 int(tail.times[last - 1]),
             )
         )
-    return hot_texts or None
+    return hot_series or None
 
 
 def _of_sides(scan: MarketScan, name: str) -> list[MarketScan] | None:
@@ -229,7 +281,7 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
                 if len(missing_keys) == 1
                 else computed_frame.points[np.arange(first, last)]
             )
-            frames[key] = frame = _Frame(rows, computed_frame.times[first:last].copy())
+            frames[key] = frame = _Frame(rows, computed_frame.times[first:last].copy(), _batch(rows, name))
             FRAMES.put(key, frame, size=key.size + frame_size(rows) + frame.times.nbytes)
     return [frames[key] for key in keys]
 
@@ -249,8 +301,17 @@ def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | Non
             return None
     plan = PLANS[name].points(span_scan).with_columns(*scan.market.named(scan.interval))
     schema = schema_of(name)
-    points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False))
-    return _Frame(points, points["timestamp"].to_physical().to_numpy())
+    points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False)).rechunk()
+    return _Frame(points, points["timestamp"].to_physical().to_numpy(), None)
+
+
+def _batch(points: pl.DataFrame, name: str) -> Any:
+    """Return the varying columns of points as a record batch; None if a column of their type is nested."""
+    if _is_nested(name):
+        return None
+    columns = points.select(varying_columns(name)).get_columns()
+    arrays = [column.to_arrow(compat_level=pl.CompatLevel.oldest()) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
 def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | None:
@@ -271,9 +332,6 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
             TEXTS.put(key, text, size=key.size + text.points.size + text.times.nbytes + text.rows.nbytes)
             first = last
     return [texts[key] for key in keys]
-
-
-T = TypeVar("T", _Frame, _Text)
 
 
 def _inside(spans: Sequence[T], scan: MarketScan) -> list[tuple[T, tuple[int, int]]]:

@@ -16,8 +16,7 @@ from starlette.types import Receive, Scope, Send
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
 from tidytape.service._responses import GONE, get, gone_caller, is_known, params_of, unless
-from tidytape.service.work._computing import PART, Answer, qualities
-from tidytape.wire._arrow import ARROW_MIME
+from tidytape.service.work._computing import PART, Answer, form_accepted
 from tidytape.wire._decode import JSON_MIME
 
 R = TypeVar("R")
@@ -45,9 +44,8 @@ def points(answers: Points) -> Route:
             return await unless(gone, work)
 
         def form_of(query: PointsQuery) -> str:
-            # ``*/*`` is answered in JSON.
-            in_arrow = len(query.type) == 1 and qualities(accept).get(ARROW_MIME)
-            return ARROW_MIME if in_arrow else JSON_MIME
+            # ``*/*`` is answered in JSON, and so are several types, because an Arrow stream has one schema.
+            return form_accepted(accept) if len(query.type) == 1 else JSON_MIME
 
         prepared = await wait(answers.prepare(params_of(request), request.state.account, facts, form_of))
         if prepared is None:
