@@ -8,7 +8,7 @@ travels once, see `tidytape.wire._constants`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import polars as pl
@@ -26,6 +26,7 @@ from tidytape.wire._constants import (
     Constant,
     constant_of,
     read_constants,
+    repeated,
     write_constants,
 )
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
@@ -93,7 +94,7 @@ def _array(column: pl.Series) -> Any:
         physical = column.to_physical()
         # Convert a column of one category here: polars takes longer for it than for all columns of numbers.
         if physical.min() == physical.max():
-            return Constant(column[0], CATEGORY).array(len(column))
+            return repeated({"": Constant(column[0], CATEGORY)}, len(column))[""]
     return column.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
@@ -124,9 +125,9 @@ def encode_batches(
     """
     points = pa.concat_batches(batches)
     columns: dict[str, Any] = {}
-    for name, dtype in {**schema_of(data_type).polars(), DATA_UNTIL: None}.items():
+    for name, dtype in _columns(data_type):
         if name in known:
-            columns[name] = Constant(known[name], _ARROW[dtype])
+            columns[name] = Constant(known[name], dtype)
         elif name == "is_final":
             columns[name] = _finality(points["timestamp"], known)
         else:
@@ -134,17 +135,23 @@ def encode_batches(
     return _stream(columns, points.num_rows, data_type, notes, constants_once=constants_once)
 
 
-_ARROW: Mapping[Any, Any] = {pl.Categorical(): CATEGORY, pl.Float64(): pa.float64(), None: TIME}
-"""The Arrow types of the columns that all points of a market have in common."""
+@cache
+def _columns(data_type: str) -> list[tuple[str, Any]]:
+    """Return the columns of the points of one market in their order, with the Arrow type that a constant has."""
+    arrow = {pl.Categorical(): CATEGORY, pl.Float64(): pa.float64()}
+    return [
+        *((name, arrow.get(dtype)) for name, dtype in schema_of(data_type).polars().items()),
+        (DATA_UNTIL, TIME),
+    ]
 
 
 def _finality(times: Any, known: Mapping[str, Any]) -> Any:
-    """Return the column ``is_final`` of points in the order of time."""
+    """Return the column ``is_final`` of points."""
     until = known[DATA_UNTIL]
     if until is None:
         return Constant(None, pa.bool_())
     is_final = has_ended(times.view(pa.int64()).to_numpy(), known["interval"], until=until)
-    return pa.array(is_final)
+    return Constant(bool(is_final[0]), pa.bool_()) if (is_final == is_final[0]).all() else pa.array(is_final)
 
 
 def _stream(
@@ -156,33 +163,37 @@ def _stream(
     constants_once: bool,
 ) -> bytes:
     """Write columns, each an Arrow array or a Constant, as `to_arrow` does."""
-    arrays, constants = {}, {}
-    for place, (name, column) in enumerate(columns.items()):
-        is_known = isinstance(column, Constant)
-        # The times always travel as a column, which says how many rows there are.
-        if constants_once and rows and name != "timestamp":
-            constant = column if is_known else constant_of(column)
-            if constant is not None:
-                constants[name] = place, constant
-                continue
-        arrays[name] = column.array(rows) if is_known else column
+    places = {name: place for place, name in enumerate(columns)}
+    constants = {name: column for name, column in columns.items() if isinstance(column, Constant)}
+    arrays = {name: column for name, column in columns.items() if name not in constants}
     metadata = {_TYPE: data_type.encode(), VERSION_KEY: b"%d" % VERSION}
     if notes is not None:
         metadata[ARROW_KEY] = write_notes(notes)
-    if constants:
-        metadata[CONSTANTS_KEY] = write_constants(constants)
-    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays], metadata=metadata)
-    # Write twice. The first time only measures: letting the stream grow takes eight times as long.
-    size_counter = pa.MockOutputStream()
-    _write(batch, size_counter)
-    stream = pa.allocate_buffer(size_counter.size())
-    _write(batch, pa.FixedSizeBufferWriter(stream))
-    return bytes(stream)
+    if constants_once and rows:
+        # The times always travel as a column, which says how many rows there are.
+        varying = {name: array for name, array in arrays.items() if name != "timestamp"}
+        constants |= {name: constant for name, array in varying.items() if (constant := constant_of(array))}
+        metadata[CONSTANTS_KEY] = write_constants(
+            {name: (places[name], constants[name]) for name in places if name in constants}
+        )
+        arrays = {name: array for name, array in arrays.items() if name not in constants}
+    else:
+        arrays |= repeated(constants, rows)
+    names = [name for name in places if name in arrays]
+    batch = pa.RecordBatch.from_arrays([arrays[name] for name in names], names=names, metadata=metadata)
+    return b"".join([_head(batch), batch.serialize(), ARROW_END])
 
 
-def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
+def _head(batch: pa.RecordBatch) -> memoryview:
+    """Return the messages of a stream before its record batch: the schema and the dictionaries.
+
+    A writer would have to write the record batch twice, the first time only to measure it: letting the stream grow
+    takes longer.
+    """
+    empty, sink = batch.slice(0, 0), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+        writer.write_batch(empty)
+    return memoryview(sink.getvalue())[: -empty.serialize().size - len(ARROW_END)]
 
 
 def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
