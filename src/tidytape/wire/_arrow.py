@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute
@@ -26,7 +27,6 @@ from tidytape.wire._constants import (
     Constant,
     constant_of,
     read_constants,
-    repeated,
     write_constants,
 )
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
@@ -42,8 +42,8 @@ ONCE_MIME = f"{ARROW_MIME};constants=once"
 _TYPE = b"tidytape.type"
 """The key of the data type in the metadata of a stream."""
 
-VERSION_KEY, VERSION = b"tidytape.version", 2
-"""The key of the version of the form in the metadata of a stream, and the version that this release writes."""
+VERSION_KEY, VERSION = b"tidytape.version", b"2"
+"""The key of the version of the format in the metadata of a stream, and the version that this release writes."""
 
 _LARGE = 10_000  # rows from which on `_array` looks for columns of a single category
 
@@ -75,7 +75,7 @@ def to_arrow(
     Returns
     -------
     bytes
-        One schema and one record batch, uncompressed. The metadata has the version of the form under
+        One schema and one record batch, uncompressed. The metadata has the version of the format under
         ``tidytape.version``. [byte]
 
     Examples
@@ -94,7 +94,7 @@ def _array(column: pl.Series) -> Any:
         physical = column.to_physical()
         # Convert a column of one category here: polars takes longer for it than for all columns of numbers.
         if physical.min() == physical.max():
-            return repeated({"": Constant(column[0], CATEGORY)}, len(column))[""]
+            return Constant(column[0], CATEGORY).array(pa.array(np.zeros(len(column), np.uint32)))
     return column.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
@@ -124,25 +124,21 @@ def encode_batches(
         As `to_arrow` returns it. [byte]
     """
     points = pa.concat_batches(batches)
-    columns: dict[str, Any] = {}
-    for name, dtype in _columns(data_type):
-        if name in known:
-            columns[name] = Constant(known[name], dtype)
-        elif name == "is_final":
-            columns[name] = _finality(points["timestamp"], known)
-        else:
-            columns[name] = points[name]
-    return _stream(columns, points.num_rows, data_type, notes, constants_once=constants_once)
+    columns = dict(zip(points.schema.names, points.columns, strict=True))
+    columns["is_final"] = _finality(columns["timestamp"], known)
+    for name, dtype in _known_types(data_type):
+        columns[name] = Constant(known[name], dtype)
+    ordered = {name: columns[name] for name in (*schema_of(data_type).names, DATA_UNTIL) if name in columns}
+    return _stream(ordered, points.num_rows, data_type, notes, constants_once=constants_once)
 
 
 @cache
-def _columns(data_type: str) -> list[tuple[str, Any]]:
-    """Return the columns of the points of one market in their order, with the Arrow type that a constant has."""
-    arrow = {pl.Categorical(): CATEGORY, pl.Float64(): pa.float64()}
-    return [
-        *((name, arrow.get(dtype)) for name, dtype in schema_of(data_type).polars().items()),
-        (DATA_UNTIL, TIME),
-    ]
+def _known_types(data_type: str) -> list[tuple[str, Any]]:
+    """Return the columns that all points of a market have in common, with their Arrow types."""
+    schema = schema_of(data_type)
+    names = {*schema.identity, *schema.descriptors} - {"side", "is_final"}
+    texts = [(name, CATEGORY) for name in schema.names if name in names and name != "block_size"]
+    return [*texts, *([("block_size", pa.float64())] if "block_size" in names else []), (DATA_UNTIL, TIME)]
 
 
 def _finality(times: Any, known: Mapping[str, Any]) -> Any:
@@ -151,7 +147,9 @@ def _finality(times: Any, known: Mapping[str, Any]) -> Any:
     if until is None:
         return Constant(None, pa.bool_())
     is_final = has_ended(times.view(pa.int64()).to_numpy(), known["interval"], until=until)
-    return Constant(bool(is_final[0]), pa.bool_()) if (is_final == is_final[0]).all() else pa.array(is_final)
+    final_count = np.count_nonzero(is_final)
+    is_mixed = 0 < final_count < len(is_final)
+    return pa.array(is_final) if is_mixed else Constant(bool(final_count), pa.bool_())
 
 
 def _stream(
@@ -163,33 +161,33 @@ def _stream(
     constants_once: bool,
 ) -> bytes:
     """Write columns, each an Arrow array or a Constant, as `to_arrow` does."""
-    places = {name: place for place, name in enumerate(columns)}
-    constants = {name: column for name, column in columns.items() if isinstance(column, Constant)}
-    arrays = {name: column for name, column in columns.items() if name not in constants}
-    metadata = {_TYPE: data_type.encode(), VERSION_KEY: b"%d" % VERSION}
+    arrays, constants = {}, {}
+    zeros = None if constants_once else pa.array(np.zeros(rows, np.uint32))
+    for place, (name, column) in enumerate(columns.items()):
+        if isinstance(column, Constant):
+            if constants_once:
+                constants[name] = place, column
+            else:
+                arrays[name] = column.array(zeros)
+        # The times always travel as a column, which says how many rows there are.
+        elif constants_once and rows and name != "timestamp" and (constant := constant_of(column)):
+            constants[name] = place, constant
+        else:
+            arrays[name] = column
+    metadata = {_TYPE: data_type, VERSION_KEY: VERSION}
     if notes is not None:
         metadata[ARROW_KEY] = write_notes(notes)
-    if constants_once and rows:
-        # The times always travel as a column, which says how many rows there are.
-        varying = {name: array for name, array in arrays.items() if name != "timestamp"}
-        constants |= {name: constant for name, array in varying.items() if (constant := constant_of(array))}
-        metadata[CONSTANTS_KEY] = write_constants(
-            {name: (places[name], constants[name]) for name in places if name in constants}
-        )
-        arrays = {name: array for name, array in arrays.items() if name not in constants}
-    else:
-        arrays |= repeated(constants, rows)
-    names = [name for name in places if name in arrays]
-    batch = pa.RecordBatch.from_arrays([arrays[name] for name in names], names=names, metadata=metadata)
+    if constants:
+        metadata[CONSTANTS_KEY] = write_constants(constants)
+    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays], metadata=metadata)
+    # A writer would write the batch twice, the first time only to measure it: letting the stream grow takes longer.
     return b"".join([_head(batch), batch.serialize(), ARROW_END])
 
 
-def _head(batch: pa.RecordBatch) -> memoryview:
-    """Return the messages of a stream before its record batch: the schema and the dictionaries.
-
-    A writer would have to write the record batch twice, the first time only to measure it: letting the stream grow
-    takes longer.
-    """
+def _head(batch: pa.RecordBatch) -> Any:
+    """Return the messages of a stream before its record batch: the schema and the dictionaries."""
+    if not any(map(pa.types.is_dictionary, batch.schema.types)):
+        return batch.schema.serialize()
     empty, sink = batch.slice(0, 0), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(empty)
@@ -291,13 +289,12 @@ def _read(body: bytes, schema: Schema) -> pl.DataFrame:
 
 
 def _check_version(sent: bytes | None) -> None:
-    """Raise Fault if a stream has a version that this release cannot read; streams of the first version have none."""
-    if sent is None or (sent.isdigit() and int(sent) <= VERSION):
-        return
-    raise Fault(
-        f"the stream is of version {shown(sent.decode('utf-8', 'replace'))} of the form, and this release of tidytape "
-        f"reads up to version {VERSION}; update tidytape: ``pip install --upgrade tidytape``"
-    )
+    """Raise Fault if this release cannot read the version of a stream; a stream of the first version may have none."""
+    if sent not in {None, b"1", VERSION}:
+        raise Fault(
+            f"the stream has version {shown(str(sent, 'utf-8', 'replace'), 20)} of the format, and this release of "
+            f"tidytape reads up to version {VERSION.decode()}; update tidytape: ``pip install --upgrade tidytape``"
+        )
 
 
 @lru_cache(64)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute
@@ -48,19 +47,13 @@ class Constant:
     value: Any
     dtype: Any
 
-
-def repeated(constants: Mapping[str, Constant], rows: int) -> dict[str, Any]:
-    """Return constant columns with their values on every row, as Arrow arrays."""
-    zeros = pa.array(np.zeros(rows, np.uint32))  # categories share their indices
-    arrays = {}
-    for name, constant in constants.items():
-        if constant.value is None:
-            arrays[name] = pa.nulls(rows, constant.dtype)
-        elif constant.dtype == CATEGORY:
-            arrays[name] = pa.DictionaryArray.from_arrays(zeros, _words(constant.value), safe=False)
-        else:
-            arrays[name] = pa.repeat(pa.scalar(constant.value, constant.dtype), rows)
-    return arrays
+    def array(self, zeros: Any) -> Any:
+        """Return the column with its value on every row; ``zeros`` are as many zeros [uint32], to be shared."""
+        if self.value is None:
+            return pa.nulls(len(zeros), self.dtype)
+        if self.dtype == CATEGORY:
+            return pa.DictionaryArray.from_arrays(zeros, _words(self.value), safe=False)
+        return pa.repeat(pa.scalar(self.value, self.dtype), len(zeros))
 
 
 @lru_cache(1_024)

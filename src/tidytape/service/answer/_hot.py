@@ -336,9 +336,9 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
 
 def _inside(spans: Sequence[T], scan: MarketScan) -> list[tuple[T, tuple[int, int]]]:
     """Return the spans with points in the window, each with the positions where these points begin and end."""
-    spans_inside = []
+    spans_inside, window = [], (scan.start, scan.end)
     for span in spans:
-        first, last = np.searchsorted(span.times, (scan.start, scan.end))
+        first, last = np.searchsorted(span.times, window)
         if last > first:
             spans_inside.append((span, (int(first), int(last))))
     return spans_inside
