@@ -15,7 +15,7 @@ import pytest
 from tidytape import wire
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.schema import schema_of
-from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._tidy import DATA_UNTIL
 
@@ -452,6 +452,22 @@ def test_a_market_without_a_block_size_has_candles_and_says_what_its_profile_nee
         (f"{ARROW_MIME}, application/json;q=0.9", ARROW_MIME),
         (ARROW_MIME.upper(), ARROW_MIME),
         (f"{ARROW_MIME};q=0", JSON_MIME),
+        (f"{ARROW_MIME};q=many", JSON_MIME),
+        (f"{ARROW_MIME};q=nan", JSON_MIME),
+        (ONCE_MIME, ONCE_MIME),
+        (ONCE_MIME.upper(), ONCE_MIME),
+        (f'{ARROW_MIME} ; constants = "once" ; q=0.1', ONCE_MIME),
+        (f"{ONCE_MIME};q=0", JSON_MIME),
+        (f"{ONCE_MIME}, {ARROW_MIME};q=0.9, application/json;q=0.8", ONCE_MIME),
+        (f"{ARROW_MIME};q=0.9, {ONCE_MIME}", ONCE_MIME),
+        (f"{ARROW_MIME}, {ONCE_MIME};q=0.9", ARROW_MIME),
+        (f"{ARROW_MIME}, {ONCE_MIME}", ONCE_MIME),
+        (f"{ONCE_MIME};q=0, {ARROW_MIME}", ARROW_MIME),
+        (f"{ARROW_MIME};q=0, {ONCE_MIME}", ONCE_MIME),
+        (f"{ARROW_MIME};constants=twice", ARROW_MIME),
+        (f"{ARROW_MIME};constants", ARROW_MIME),
+        (f"{ARROW_MIME};version=9", ARROW_MIME),
+        (f"{ARROW_MIME}, {ARROW_MIME};constants=twice;q=0", ARROW_MIME),
         ("*/*", JSON_MIME),
         ("", JSON_MIME),
     ],

@@ -26,7 +26,7 @@ from tidytape.catalogue import (
 from tidytape.cli import app as commands
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.service.http._openapi import camel, document
-from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._spelling import payload_fields
 
@@ -185,7 +185,7 @@ def test_arrow_and_304_are_answered_as_described(
     service: Any, window: Any, described: dict[str, Any]
 ) -> None:
     responses = described["paths"]["/v1/points"]["get"]["responses"]
-    assert set(responses["200"]["content"]) == {JSON_MIME, ARROW_MIME}
+    assert set(responses["200"]["content"]) == {JSON_MIME, ARROW_MIME, ONCE_MIME}
     answer: httpx.Response = service.get(
         "/v1/points", params=window(), headers={"Accept": ARROW_MIME, "If-None-Match": '"another"'}
     )

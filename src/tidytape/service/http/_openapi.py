@@ -50,7 +50,7 @@ from tidytape.query._values import LAST_SECOND
 from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, Schema, schema_of
 from tidytape.service.answer._markets import DEFAULT_PAGE, LARGEST_PAGE
 from tidytape.service.http._gate import LONGEST_TARGET
-from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._stream import LINES_MIME
 
@@ -497,7 +497,7 @@ def answer(schema: str, *, arrow: bool = False, links: Mapping[str, Any] | None 
     """Return the response 200 of a route: JSON of a schema, and an Arrow stream if ``arrow`` is true."""
     content: dict[str, Any] = {JSON_MIME: {"schema": ref(schema)}}
     if arrow:
-        content[ARROW_MIME] = {}  # an Arrow stream has its own schema
+        content |= {ARROW_MIME: {}, ONCE_MIME: {}}  # an Arrow stream has its own schema
     return {
         "description": "What was asked for.",
         "headers": _headers((*_OF_A_KEY, *_OF_POINTS) if arrow else _OF_A_KEY),
