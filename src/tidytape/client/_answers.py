@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tidytape import wire
 from tidytape.budget import weight
@@ -23,7 +22,7 @@ from tidytape.schema import data_type, schema_of
 from tidytape.times import DAY, SECOND, Span
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json
-from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality
+from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, distinct, epoch_nanoseconds, finality
 
 if TYPE_CHECKING:
     from tidytape.wire._decode import Absent
@@ -52,7 +51,9 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     -------
     polars.DataFrame, same rows and columns
     """
-    descriptors = schema_of(query.type[0]).descriptors
+    descriptors = [name for name in schema_of(query.type[0]).descriptors if frame[name].null_count()]
+    if not descriptors:
+        return frame
     in_usd = query.quote is not None or query.group_by is not None
     size = None if query.block_size is None else float(query.block_size)
     unit: pl.Expr = pl.lit(AmountUnit.USD if in_usd else AmountUnit.COIN)
@@ -70,9 +71,7 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
             until = pl.coalesce(DATA_UNTIL, until)
         expressions["is_final"] = finality(frame.columns, until=until, length=_length(query))
     return frame.with_columns(
-        pl.coalesce(name, expressions[name]).cast(frame.schema[name]).alias(name)
-        for name in descriptors
-        if frame[name].null_count()
+        pl.coalesce(name, expressions[name]).cast(frame.schema[name]).alias(name) for name in descriptors
     )
 
 
@@ -117,7 +116,7 @@ def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> p
 def check_window(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
     """Raise DecodeError if points lie far outside the window."""
     tolerance = _EDGE * longest(query)
-    seconds = _nanoseconds(frame) // SECOND
+    seconds = epoch_nanoseconds(frame["timestamp"]) // SECOND
     is_stray = (seconds < query.start - tolerance) | (seconds >= query.end + tolerance)
     if stray_count := np.count_nonzero(is_stray):
         window = f"{written_time(query.start)} to {written_time(query.end)}"
@@ -126,11 +125,6 @@ def check_window(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
             f"the first came with {seconds[is_stray][0]}",
             data_type=name,
         )
-
-
-def _nanoseconds(frame: pl.DataFrame) -> NDArray[np.int64]:
-    """Return the times of points for numpy, which checks a small answer faster than polars. Times are never null."""
-    return frame["timestamp"].to_physical().to_numpy()
 
 
 def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
@@ -173,8 +167,8 @@ def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
     if query.side is not None and data_type(name).per_side:
         allowed["side"] = {query.side.value}
     for column in sorted(allowed.keys() & set(frame.columns)):
-        for sent in frame[column].unique().cast(pl.String).drop_nulls():
-            if sent not in allowed[column]:
+        for sent in distinct(frame[column]):
+            if sent is not None and sent not in allowed[column]:
                 names = " or ".join(sorted(allowed[column]))
                 raise DecodeError(
                     f"{name}: asked for {column} {names}, the service sent {printable(sent)}", data_type=name
@@ -189,7 +183,7 @@ def check_grid(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
     grid = query.grid
     if grid is None or data_type(name).interval_optional:
         return
-    starts, step = _nanoseconds(frame), grid.seconds * SECOND
+    starts, step = epoch_nanoseconds(frame["timestamp"]), grid.seconds * SECOND
     common = min(step, DAY)  # the grid of intervals longer than a day is known only up to whole days
     phase = starts.min() % step if len(starts) and grid.seconds > Interval.DAY.seconds else 0
     is_stray = (starts % step != phase) | (starts % common != 0)
@@ -262,7 +256,7 @@ def in_order(frame: pl.DataFrame, key: Sequence[str], *, newest_first: bool = Fa
 
 def _is_one_series_in_order(frame: pl.DataFrame, key: Sequence[str]) -> bool:
     """Return whether a frame has one series without levels, in which each point is later than the point before."""
-    times = _nanoseconds(frame)
+    times = epoch_nanoseconds(frame["timestamp"])
     if "price" in key or not (times[1:] > times[:-1]).all():
         return False
     columns = (frame[name].to_physical() for name in key if name != "timestamp")

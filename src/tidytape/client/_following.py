@@ -40,6 +40,7 @@ from tidytape.errors import (
 from tidytape.query import StreamQuery
 from tidytape.times import SECOND
 from tidytape.wire._stream import LINES_MIME, Batch, over_of_refusal
+from tidytape.wire._tidy import epoch_nanoseconds
 
 R = TypeVar("R")
 
@@ -183,7 +184,7 @@ class Following:
         for (name, _), frame in batch.frames.items():
             # Trades have no intervals that could be over.
             if DATA_TYPES[name].interval_optional and frame.height:
-                newest = int(frame["timestamp"].to_physical().to_numpy().max())
+                newest = int(epoch_nanoseconds(frame["timestamp"]).max())
                 self._newest_trades[name] = max(newest, self._newest_trades.get(name, 0))
         if batch.end is None:
             return

@@ -261,10 +261,10 @@ def with_known(frame: pl.DataFrame) -> pl.DataFrame:
     if "block_size" in frame.columns:
         size = pl.col("block_size")
         changes.append(pl.when(size.is_finite() & (size > 0)).then(size))
-    if "interval" in frame.columns and not _ALIASES.keys().isdisjoint(_distinct(frame["interval"])):
+    if "interval" in frame.columns and not _ALIASES.keys().isdisjoint(distinct(frame["interval"])):
         changes.append(pl.col("interval").cast(pl.String).replace(_ALIASES).cast(frame.schema["interval"]))
     frame = frame.with_columns(changes) if changes else frame
-    if "amount_unit" not in frame.columns or _UNITS.issuperset(_distinct(frame["amount_unit"])):
+    if "amount_unit" not in frame.columns or _UNITS.issuperset(distinct(frame["amount_unit"])):
         return frame
     unit = pl.col("amount_unit").cast(pl.String)
     is_known = unit.is_in([amount.value for amount in AmountUnit])
@@ -273,7 +273,7 @@ def with_known(frame: pl.DataFrame) -> pl.DataFrame:
     return frame if unknown_units.null_count() == len(unknown_units) else frame.with_columns(unknown_units)
 
 
-def _distinct(column: pl.Series) -> list[str | None]:
+def distinct(column: pl.Series) -> list[str | None]:
     """Return the different values of a column, ten times as fast as `unique`, which starts the engine of polars."""
     return column.value_counts().to_series().to_list()
 
@@ -303,6 +303,17 @@ def finality(columns: Collection[str], *, until: pl.Expr, length: pl.Expr) -> pl
     return has_ended.alias("is_final")
 
 
+def epoch_nanoseconds(times: pl.Series) -> npt.NDArray[np.int64]:
+    """Return times without nulls as ns since the epoch, without starting the engine of polars, as `to_physical` does.
+
+    Examples
+    --------
+    >>> epoch_nanoseconds(pl.Series([60_000_000_000]).cast(pl.Datetime("ns", "UTC")))
+    array([60000000000])
+    """
+    return times.to_numpy().view(np.int64)
+
+
 def has_ended(
     starts: npt.NDArray[np.int64], interval: str, *, until: npt.NDArray[np.int64] | int
 ) -> npt.NDArray[np.bool_]:
@@ -328,12 +339,13 @@ def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
         return frame
     length: pl.Expr = pl.lit(None, pl.Int64)
     if "period_end" not in schema.names:  # a session may be longer than the interval
-        names = _distinct(frame["interval"])
+        names = distinct(frame["interval"])
         until = frame[DATA_UNTIL]
         if len(names) == 1 and names[0] in INTERVALS and not until.null_count():
             # Use numpy: for a small answer, starting the engine of polars takes longer than the computation.
-            times = frame["timestamp"].to_physical().to_numpy()
-            is_final = has_ended(times, names[0], until=until.to_physical().to_numpy())
+            is_final = has_ended(
+                epoch_nanoseconds(frame["timestamp"]), names[0], until=epoch_nanoseconds(until)
+            )
             return with_series(frame, pl.Series("is_final", is_final))
         for name in INTERVALS.keys() & set(names):
             nanoseconds = pl.lit(INTERVALS[name].seconds * SECOND)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from tidytape.service.answer._plans import PLANS, is_alone, require_touched
 from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import DAY, HOUR, SECOND
 from tidytape.wire._encode import PointTexts, point_texts
+from tidytape.wire._tidy import epoch_nanoseconds
 
 _POINTS = 1_440  # points of a span: a day of minutes
 _LONGEST = 60 * DAY  # the longest span
@@ -166,6 +168,7 @@ def varying_columns(name: str) -> list[str]:
     return [column for column in schema.names if column not in fixed]
 
 
+@cache
 def _is_nested(name: str) -> bool:
     return any(dtype.is_nested() for dtype in schema_of(name).polars().values())
 
@@ -302,7 +305,7 @@ def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | Non
     plan = PLANS[name].points(span_scan).with_columns(*scan.market.named(scan.interval))
     schema = schema_of(name)
     points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False)).rechunk()
-    return _Frame(points, points["timestamp"].to_physical().to_numpy(), None)
+    return _Frame(points, epoch_nanoseconds(points["timestamp"]), None)
 
 
 def _batch(points: pl.DataFrame, name: str) -> Any:

@@ -19,6 +19,7 @@ from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
 from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import DAY, SECOND
 from tidytape.wire._notes import Note
+from tidytape.wire._tidy import epoch_nanoseconds
 
 _QUIET = DAY
 """The longest time between two events of a market that the lake covers; a longer one is a hole in its data. [ns]"""
@@ -201,7 +202,7 @@ def _full(
     """
     side_columns = ["side"] if data_type.per_side else []
     if has_one_market and not side_columns and frame.height:  # faster than a query of polars
-        times = frame["timestamp"].to_physical().to_numpy()
+        times = epoch_nanoseconds(frame["timestamp"])
         reaches_ends = not data_type.dense or _reaches(query, times.min() // SECOND, times.max() // SECOND)
         return {tuple(frame[column][0] for column in columns): bool(reaches_ends)}
     first, last = pl.col("timestamp").min(), pl.col("timestamp").max()
