@@ -7,7 +7,7 @@ travels once, see `tidytape.wire._constants`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -31,7 +31,7 @@ from tidytape.wire._constants import (
 )
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire._notes import ARROW_KEY, Note, write_notes
-from tidytape.wire._tidy import DATA_UNTIL, has_ended, with_finality, with_known
+from tidytape.wire._tidy import DATA_UNTIL, newest_final, with_finality, with_known
 
 ARROW_MIME = "application/vnd.apache.arrow.stream"
 """The media type of an Arrow IPC stream."""
@@ -104,6 +104,8 @@ def encode_batches(
     known: Mapping[str, Any],
     notes: Sequence[Note] | None = None,
     *,
+    first: int,
+    last: int,
     constants_once: bool = False,
 ) -> bytes:
     """Return the stream that `to_arrow` returns, from record batches of the points of one market.
@@ -115,6 +117,8 @@ def encode_batches(
         Columns that differ from point to point, at least one row of each.
     known : dict of str to object
         The other columns except ``is_final``, which every row has in common; times in ns since the epoch.
+    first, last : int
+        Time of the oldest and of the newest point. [ns since the epoch]
     notes, constants_once
         As for `to_arrow`.
 
@@ -123,33 +127,33 @@ def encode_batches(
     bytes
         As `to_arrow` returns it. [byte]
     """
-    points = pa.concat_batches(batches)
+    points = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     columns = dict(zip(points.schema.names, points.columns, strict=True))
-    columns["is_final"] = _finality(columns["timestamp"], known)
-    for name, dtype in _known_types(data_type):
-        columns[name] = Constant(known[name], dtype)
-    ordered = {name: columns[name] for name in (*schema_of(data_type).names, DATA_UNTIL) if name in columns}
-    return _stream(ordered, points.num_rows, data_type, notes, constants_once=constants_once)
+    columns |= _constants(data_type, tuple(known.items()))
+    until = known[DATA_UNTIL]
+    newest = None if until is None else int(newest_final(known["interval"], until))
+    if newest is None or not first <= newest < last:
+        columns["is_final"] = Constant(None if newest is None else last <= newest, pa.bool_())
+    else:
+        columns["is_final"] = pa.array(columns["timestamp"].view(pa.int64()).to_numpy() <= newest)
+    columns = {name: columns[name] for name in _order(data_type)}
+    words = tuple(columns["side"].dictionary.to_pylist()) if "side" in columns else ()
+    layout = (constants_once, tuple(known.items()), words)
+    return _stream(columns, points.num_rows, data_type, notes, constants_once=constants_once, layout=layout)
+
+
+@lru_cache(256)
+def _constants(data_type: str, known: tuple[tuple[str, Any], ...]) -> dict[str, Constant]:
+    """Return the columns that all points of a market have in common."""
+    types = {"block_size": pa.float64(), DATA_UNTIL: TIME}
+    names = {*_order(data_type)}
+    return {name: Constant(value, types.get(name, CATEGORY)) for name, value in known if name in names}
 
 
 @cache
-def _known_types(data_type: str) -> list[tuple[str, Any]]:
-    """Return the columns that all points of a market have in common, with their Arrow types."""
-    schema = schema_of(data_type)
-    names = {*schema.identity, *schema.descriptors} - {"side", "is_final"}
-    texts = [(name, CATEGORY) for name in schema.names if name in names and name != "block_size"]
-    return [*texts, *([("block_size", pa.float64())] if "block_size" in names else []), (DATA_UNTIL, TIME)]
-
-
-def _finality(times: Any, known: Mapping[str, Any]) -> Any:
-    """Return the column ``is_final`` of points."""
-    until = known[DATA_UNTIL]
-    if until is None:
-        return Constant(None, pa.bool_())
-    is_final = has_ended(times.view(pa.int64()).to_numpy(), known["interval"], until=until)
-    final_count = np.count_nonzero(is_final)
-    is_mixed = 0 < final_count < len(is_final)
-    return pa.array(is_final) if is_mixed else Constant(bool(final_count), pa.bool_())
+def _order(data_type: str) -> tuple[str, ...]:
+    """Return the columns of points in the order of a stream."""
+    return (*schema_of(data_type).names, DATA_UNTIL)
 
 
 def _stream(
@@ -159,8 +163,13 @@ def _stream(
     notes: Sequence[Note] | None,
     *,
     constants_once: bool,
+    layout: Hashable = None,
 ) -> bytes:
-    """Write columns, each an Arrow array or a Constant, as `to_arrow` does."""
+    """Write columns, each an Arrow array or a Constant, as `to_arrow` does.
+
+    ``layout`` stands for the types and the dictionaries of columns of a data type that are often written; None for
+    others.
+    """
     arrays, constants = {}, {}
     zeros = None if constants_once else pa.array(np.zeros(rows, np.uint32))
     for place, (name, column) in enumerate(columns.items()):
@@ -174,24 +183,36 @@ def _stream(
             constants[name] = place, constant
         else:
             arrays[name] = column
-    metadata = {_TYPE: data_type, VERSION_KEY: VERSION}
+    metadata = {_TYPE: data_type.encode(), VERSION_KEY: VERSION}
     if notes is not None:
         metadata[ARROW_KEY] = write_notes(notes)
     if constants:
         metadata[CONSTANTS_KEY] = write_constants(constants)
-    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays], metadata=metadata)
+    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays])
+    key = None if layout is None else (layout, tuple(arrays), tuple(metadata.items()))
+    head = _HEADS.get(key)
+    if head is None:
+        head = _head(batch, metadata)
+        if key is not None:
+            if len(_HEADS) >= _MOST_HEADS:
+                _HEADS.clear()
+            _HEADS[key] = head
     # A writer would write the batch twice, the first time only to measure it: letting the stream grow takes longer.
-    return b"".join([_head(batch), batch.serialize(), ARROW_END])
+    return b"".join([head, batch.serialize(), ARROW_END])
 
 
-def _head(batch: pa.RecordBatch) -> Any:
+_HEADS: dict[Hashable, bytes] = {}
+"""Beginnings of streams, which the answers of a market share: making one takes longer than the rest of a small stream."""
+
+_MOST_HEADS = 256
+
+
+def _head(batch: pa.RecordBatch, metadata: dict[bytes, bytes]) -> bytes:
     """Return the messages of a stream before its record batch: the schema and the dictionaries."""
-    if not any(map(pa.types.is_dictionary, batch.schema.types)):
-        return batch.schema.serialize()
-    empty, sink = batch.slice(0, 0), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    empty, sink = batch.slice(0, 0).replace_schema_metadata(metadata), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, empty.schema) as writer:
         writer.write_batch(empty)
-    return memoryview(sink.getvalue())[: -empty.serialize().size - len(ARROW_END)]
+    return sink.getvalue().to_pybytes()[: -empty.serialize().size - len(ARROW_END)]  # type: ignore[no-any-return]  # bytes
 
 
 def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:

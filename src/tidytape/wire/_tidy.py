@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -314,11 +315,9 @@ def epoch_nanoseconds(times: pl.Series) -> npt.NDArray[np.int64]:
     return times.to_numpy().view(np.int64)
 
 
-def has_ended(
-    starts: npt.NDArray[np.int64], interval: str, *, until: npt.NDArray[np.int64] | int
-) -> npt.NDArray[np.bool_]:
-    """Return whether intervals of one length are final, as `finality` does; all times in ns since the epoch."""
-    return starts <= np.maximum(until, _EARLIEST) - INTERVALS[interval].seconds * SECOND
+def newest_final(interval: str, until: Any) -> Any:
+    """Return the newest start of an interval that is final; times, numbers or arrays, in ns since the epoch."""
+    return np.maximum(until, _EARLIEST) - INTERVALS[interval].seconds * SECOND
 
 
 def with_series(frame: pl.DataFrame, *columns: pl.Series) -> pl.DataFrame:
@@ -343,10 +342,10 @@ def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
         until = frame[DATA_UNTIL]
         if len(names) == 1 and names[0] in INTERVALS and not until.null_count():
             # Use numpy: for a small answer, starting the engine of polars takes longer than the computation.
-            is_final = has_ended(
-                epoch_nanoseconds(frame["timestamp"]), names[0], until=epoch_nanoseconds(until)
+            known_until = newest_final(names[0], epoch_nanoseconds(until))
+            return with_series(
+                frame, pl.Series("is_final", epoch_nanoseconds(frame["timestamp"]) <= known_until)
             )
-            return with_series(frame, pl.Series("is_final", is_final))
         for name in INTERVALS.keys() & set(names):
             nanoseconds = pl.lit(INTERVALS[name].seconds * SECOND)
             length = (

@@ -195,7 +195,16 @@ class Engine:
             texts = [({**names, "side": part.side}, part.parts) for part in series]
             return encode_series(name, texts, notes), rows
         batches = [batch for part in series for batch in part.parts]
-        return encode_batches(name, batches, names, notes, constants_once=form == ONCE_MIME), rows
+        body = encode_batches(
+            name,
+            batches,
+            names,
+            notes,
+            first=min(part.first for part in series),
+            last=max(part.last for part in series),
+            constants_once=form == ONCE_MIME,
+        )
+        return body, rows
 
     def notes(
         self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]
