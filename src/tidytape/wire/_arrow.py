@@ -84,8 +84,22 @@ def to_arrow(
     >>> from_arrow(to_arrow(frame, "TRADE"), "TRADE").equals(frame)
     True
     """
-    columns = {column.name: _array(column) for column in frame.rechunk().get_columns()}
-    return _stream(columns, frame.height, data_type, notes, constants_once=constants_once)
+    arrays = {column.name: _array(column) for column in frame.rechunk().get_columns()}
+    places = {name: place for place, name in enumerate(arrays)}
+    constants = _constants_of(arrays) if constants_once and frame.height else {}
+    arrays = {name: array for name, array in arrays.items() if name not in constants}
+    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays])
+    head = _head(batch, data_type, notes, {name: (places[name], constants[name]) for name in constants})
+    return b"".join([head, batch.serialize(), ARROW_END])
+
+
+def _constants_of(arrays: Mapping[str, Any]) -> dict[str, Constant]:
+    """Return the columns with the same value on every row; never the times, which say how many rows there are."""
+    return {
+        name: constant
+        for name, array in arrays.items()
+        if name != "timestamp" and (constant := constant_of(array)) is not None
+    }
 
 
 def _array(column: pl.Series) -> Any:
@@ -128,22 +142,50 @@ def encode_batches(
         As `to_arrow` returns it. [byte]
     """
     points = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    columns = dict(zip(points.schema.names, points.columns, strict=True))
-    columns |= _constants(data_type, tuple(known.items()))
+    arrays = dict(zip(points.schema.names, points.columns, strict=True))
+    constants = dict(_known_constants(data_type, tuple(known.items())))
     until = known[DATA_UNTIL]
     newest = None if until is None else int(newest_final(known["interval"], until))
     if newest is None or not first <= newest < last:
-        columns["is_final"] = Constant(None if newest is None else last <= newest, pa.bool_())
+        constants["is_final"] = Constant(None if newest is None else last <= newest, pa.bool_())
     else:
-        columns["is_final"] = pa.array(columns["timestamp"].view(pa.int64()).to_numpy() <= newest)
-    columns = {name: columns[name] for name in _order(data_type)}
-    words = tuple(columns["side"].dictionary.to_pylist()) if "side" in columns else ()
-    layout = (constants_once, tuple(known.items()), words)
-    return _stream(columns, points.num_rows, data_type, notes, constants_once=constants_once, layout=layout)
+        arrays["is_final"] = pa.array(arrays["timestamp"].view(pa.int64()).to_numpy() <= newest)
+    words = tuple(arrays["side"].dictionary.to_pylist()) if "side" in arrays else ()
+    if constants_once:
+        constants |= _constants_of(arrays)
+        order = [name for name in _order(data_type) if name not in constants]
+    else:
+        zeros = pa.array(np.zeros(points.num_rows, np.uint32))
+        arrays |= {name: constant.array(zeros) for name, constant in constants.items()}
+        order = [*_order(data_type)]
+    batch = points
+    if order != points.schema.names:
+        batch = pa.RecordBatch.from_arrays([arrays[name] for name in order], names=order)
+    values = tuple((name, repr(constant.value)) for name, constant in constants.items())
+    key = data_type, constants_once, tuple(order), words, values, None if notes is None else tuple(notes)
+    head = _HEADS.get(key)
+    if head is None:
+        places = {name: place for place, name in enumerate(_order(data_type)) if constants_once}
+        head = _head(
+            batch,
+            data_type,
+            notes,
+            {name: (place, constants[name]) for name, place in places.items() if name in constants},
+        )
+        if len(_HEADS) >= _MOST_HEADS:
+            _HEADS.clear()
+        _HEADS[key] = head
+    return b"".join([head, batch.serialize(), ARROW_END])
+
+
+_HEADS: dict[Hashable, bytes] = {}
+"""Beginnings of streams, which the answers of a market share. Making one takes longer than the rest of a small one."""
+
+_MOST_HEADS = 256
 
 
 @lru_cache(256)
-def _constants(data_type: str, known: tuple[tuple[str, Any], ...]) -> dict[str, Constant]:
+def _known_constants(data_type: str, known: tuple[tuple[str, Any], ...]) -> dict[str, Constant]:
     """Return the columns that all points of a market have in common."""
     types = {"block_size": pa.float64(), DATA_UNTIL: TIME}
     names = {*_order(data_type)}
@@ -156,63 +198,26 @@ def _order(data_type: str) -> tuple[str, ...]:
     return (*schema_of(data_type).names, DATA_UNTIL)
 
 
-def _stream(
-    columns: Mapping[str, Any],
-    rows: int,
+def _head(
+    batch: pa.RecordBatch,
     data_type: str,
     notes: Sequence[Note] | None,
-    *,
-    constants_once: bool,
-    layout: Hashable = None,
+    constants: Mapping[str, tuple[int, Constant]],
 ) -> bytes:
-    """Write columns, each an Arrow array or a Constant, as `to_arrow` does.
+    """Return the messages of a stream before its record batch: the schema and the dictionaries.
 
-    ``layout`` stands for the types and the dictionaries of columns of a data type that are often written; None for
-    others.
+    The record batch is a message of its own. A writer would write it twice, the first time only to measure it: letting
+    the stream grow takes longer.
     """
-    arrays, constants = {}, {}
-    zeros = None if constants_once else pa.array(np.zeros(rows, np.uint32))
-    for place, (name, column) in enumerate(columns.items()):
-        if isinstance(column, Constant):
-            if constants_once:
-                constants[name] = place, column
-            else:
-                arrays[name] = column.array(zeros)
-        # The times always travel as a column, which says how many rows there are.
-        elif constants_once and rows and name != "timestamp" and (constant := constant_of(column)):
-            constants[name] = place, constant
-        else:
-            arrays[name] = column
-    metadata = {_TYPE: data_type.encode(), VERSION_KEY: VERSION}
+    metadata = {_TYPE: data_type, VERSION_KEY: VERSION}
     if notes is not None:
         metadata[ARROW_KEY] = write_notes(notes)
     if constants:
         metadata[CONSTANTS_KEY] = write_constants(constants)
-    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays])
-    key = None if layout is None else (layout, tuple(arrays), tuple(metadata.items()))
-    head = _HEADS.get(key)
-    if head is None:
-        head = _head(batch, metadata)
-        if key is not None:
-            if len(_HEADS) >= _MOST_HEADS:
-                _HEADS.clear()
-            _HEADS[key] = head
-    # A writer would write the batch twice, the first time only to measure it: letting the stream grow takes longer.
-    return b"".join([head, batch.serialize(), ARROW_END])
-
-
-_HEADS: dict[Hashable, bytes] = {}
-"""Beginnings of streams, which the answers of a market share: making one takes longer than the rest of a small stream."""
-
-_MOST_HEADS = 256
-
-
-def _head(batch: pa.RecordBatch, metadata: dict[bytes, bytes]) -> bytes:
-    """Return the messages of a stream before its record batch: the schema and the dictionaries."""
     empty, sink = batch.slice(0, 0).replace_schema_metadata(metadata), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, empty.schema) as writer:
         writer.write_batch(empty)
-    return sink.getvalue().to_pybytes()[: -empty.serialize().size - len(ARROW_END)]  # type: ignore[no-any-return]  # bytes
+    return bytes(memoryview(sink.getvalue())[: -empty.serialize().size - len(ARROW_END)])
 
 
 def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
