@@ -10,15 +10,16 @@ candles, 5 (DuckDB) and 3 (ROAPI) for 100,000 as JSON, and 1 for 100,000 as Arro
 ``python tests/bench/bench_serve.py soak [seconds]``: 64 clients at once, and what memory the service takes meanwhile,
 for 1,000 and 100,000 candles, and then for ever other types, intervals and windows, more than memory keeps.
 
-``python tests/bench/bench_serve.py cpu [rounds]``: the processor time that one answer takes of the server's processes
-under four clients, every form in each round, the median of the rounds. The targets for 1,000 candles: Arrow
-at most JSON, and at most twice ROAPI's Arrow.
+``python tests/bench/bench_serve.py cpu [rounds]``: the processor time that one answer takes of the server's processes,
+for one client and one connection; each round asks for every form, in another order. The targets for 1,000 candles:
+Arrow at most JSON, and at most twice ROAPI's Arrow.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import shutil
 import socket
@@ -213,9 +214,8 @@ def measured(
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     errors = sum(map(int, re.findall(r"(?:connect|read|write|timeout|responses:) (\d+)", said)))
     found = dict(re.findall(r"(50|99)%\s+(\S+)", said))
-    rate, answers = (re.search(rf"{what}", said) for what in (r"Requests/sec:\s+(\S+)", r"(\d+) requests in"))
+    rate = re.search(r"Requests/sec:\s+(\S+)", said)
     return {
-        "answers": float(answers[1]) if answers else 0.0,
         "rate": float(rate[1]) if rate else 0.0,
         "p50": milliseconds(found.get("50", "0ms")),
         "p99": milliseconds(found.get("99", "0ms")),
@@ -341,38 +341,49 @@ CPU_FORMS = {
 }
 
 
-def cpu(rounds: int = 5) -> None:
+def cpu(rounds: int = 20) -> None:
     """Print the processor time per answer of tidytape, in each form, and of ROAPI."""
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         prepared(folder)
         ours = stack.enter_context(tidytape(folder))
         rust = stack.enter_context(roapi(folder))
-        asked = [(f"tidytape, {form}", *ours, headers) for form, headers in CPU_FORMS.items()]
-        asked += [("ROAPI, Arrow", *rust, ARROW)] if rust else []
-        for candles in CANDLES:
-            times: dict[str, list[float]] = {form: [] for form, *_ in asked}
+        asked = {f"tidytape, {form}": (*ours, headers) for form, headers in CPU_FORMS.items()}
+        asked |= {"ROAPI, Arrow": (*rust, ARROW)} if rust else {}
+        for candles, requests in ((1_000, 50), (100_000, 5)):
+            times: dict[str, list[float]] = {form: [] for form in asked}
+            sizes = {}
             for turn in range(rounds + 1):  # the first is not counted: nobody starts cold
-                for form, server, pid, headers in asked:
-                    before = processor_time(pid)
-                    found = loaded(server, headers, candles=candles, clients=4, seconds=3, folder=folder)
-                    spent = (processor_time(pid) - before) / found["answers"] * 1e3
+                for form in random.sample(sorted(asked), len(asked)):
+                    spent, sizes[form] = spent_on(*asked[form], candles, requests)
                     times[form] += [spent] if turn else []
-            for form, server, _, headers in asked:
-                plain = server.headers | headers | {"Accept-Encoding": "identity"}
-                size = len(httpx.get(at(server, candles), headers=plain).raise_for_status().content)
+            for form, of_rounds in times.items():
+                more = [one - json for one, json in zip(of_rounds, times["tidytape, JSON"], strict=True)]
                 print(
-                    f"{candles:>7,} candles: {form:<32}{median(times[form]):>7.2f} ms of a processor "
-                    f"({min(times[form]):.2f} to {max(times[form]):.2f}), {size:>10,} bytes",
+                    f"{candles:>7,} candles: {form:<32}{median(of_rounds):>7.2f} ms of a processor, least "
+                    f"{min(of_rounds):.2f}, than JSON in the same round {median(more):+.2f}, {sizes[form]:>10,} bytes",
                     flush=True,
                 )
 
 
+def spent_on(
+    server: Server, pid: int, headers: dict[str, str], candles: int, requests: int
+) -> tuple[float, int]:
+    """Return the processor time per answer [ms] and the size of the last answer [byte]."""
+    length, spread = 60 * candles, (DAYS - 2) * 1_440 - candles
+    with httpx.Client(headers=server.headers | headers | {"Accept-Encoding": "identity"}) as http:
+        before = processor_time(pid)
+        for _ in range(requests):
+            last = LAST - 60 * random.randint(0, spread)
+            answer = http.get(server.url.format(start=last - length, end=last, period=length))
+            answer.raise_for_status()
+        return (processor_time(pid) - before) / requests * 1e3, len(answer.content)
+
+
 def processor_time(pid: int) -> float:
     """Return the processor time that a process and all below it took. [s]"""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])  # of the user and of the system
-    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(processor_time, children_of(pid)))
+    threads = (told.read_text().split()[0] for told in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+    return sum(map(int, threads)) / 1e9 + sum(map(processor_time, children_of(pid)))
 
 
 def resident(pid: int) -> int:
@@ -393,6 +404,6 @@ if __name__ == "__main__":
     job, numbers = (
         (jobs[sys.argv[1]], sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in jobs else (main, sys.argv[1:])
     )
-    if not shutil.which("wrk"):
+    if job is not cpu and not shutil.which("wrk"):
         raise SystemExit("this needs wrk")
     job(*map(int, numbers))
