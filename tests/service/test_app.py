@@ -477,6 +477,37 @@ def test_arrow_is_for_those_who_ask_for_it(service: Any, window: Any, accept: st
     assert response.headers["content-type"] == expected
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"from": T0 + 30, "period": 90},
+        {"sortDirection": "SORT_DIRECTION_DESC"},
+        {"rawSymbol": None, "coin": "BTC", "exchange": ["ALPHA", "BETA"]},
+        {"from": T0 - 86_400, "period": 60},
+        {"type": "TRADE_AGG"},
+        {"type": "VOLUME_PROFILE_AGG", "interval": "HOUR"},
+        {"type": "TPO_AGG", "interval": "HOUR"},
+    ],
+    ids=str,
+)
+def test_both_forms_of_arrow_are_the_same_frame(service: Any, window: Any, more: dict[str, Any]) -> None:
+    params = window(**more)
+    name = params["type"]
+    plain, once = (
+        service.get("/v1/points", params=params, headers={"Accept": form}) for form in (ARROW_MIME, ONCE_MIME)
+    )
+    assert (plain.status_code, plain.headers["content-type"]) == (200, ARROW_MIME), plain.text
+    assert (once.status_code, once.headers["content-type"]) == (200, ONCE_MIME)
+    assert plain.headers.get("etag") != once.headers.get("etag") or "etag" not in plain.headers
+    assert plain.headers["vary"] == once.headers["vary"] == "Accept, Accept-Encoding"
+    frame = wire.from_arrow(plain.content, name)
+    assert wire.from_arrow(once.content, name).equals(frame)
+    assert wire.from_arrow(once.content, name).schema == frame.schema
+    assert pl.read_ipc_stream(plain.content).columns == [*schema_of(name).names, DATA_UNTIL]
+
+
 def test_an_unknown_parameter_is_named_as_it_was_written(service: Any, window: Any) -> None:
     said = service.get("/v1/points", params=window(raw_symbol="BTCUSDT")).json()["message"]
     assert said.startswith(

@@ -32,6 +32,7 @@ from tidytape.service.answer._scan import Limits
 from tidytape.times import DAY, MINUTE, SECOND
 from tidytape.wire import from_arrow, to_arrow
 from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
+from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._encode import encode_all
 
 FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z
@@ -246,7 +247,8 @@ def test_what_depends_on_more_than_its_own_interval_is_computed(lake: Lake, more
     asked = query(**more)
     own = engine(lake)
     own.frames(asked, own.markets(asked))
-    assert own.body(asked, own.markets(asked)) is None or "type" in more
+    for form in (JSON_MIME, ARROW_MIME, ONCE_MIME):
+        assert own.body(asked, own.markets(asked), form=form) is None or "type" in more
     assert hot.TEXTS.size == 0
 
 
@@ -275,6 +277,7 @@ def test_an_answer_is_never_older_than_the_lake(tmp_path: Path) -> None:
         frame, body = cold(lake, asked)
         assert warm(lake, asked)[1] == (body, frame.height)
         assert warm(lake, asked)[0].equals(frame)
+        require_same_arrow(lake, asked, frame, in_memory=True)
         return frame.height
 
     before = require_same()

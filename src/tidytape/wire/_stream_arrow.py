@@ -16,7 +16,7 @@ import pyarrow.ipc
 
 from tidytape.catalogue import Change
 from tidytape.schema import schema_of
-from tidytape.wire._arrow import ARROW_END
+from tidytape.wire._arrow import ARROW_END, VERSION, VERSION_KEY
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import DATA_UNTIL
 from tidytape.wire._values import written_time
@@ -54,7 +54,9 @@ class ArrowStream:
             name: pl.String() if dtype == pl.Categorical else dtype for name, dtype in dtypes.items()
         }
         self._schema = pl.DataFrame(schema=self._dtypes).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-        self._schema = self._schema.with_metadata({b"tidytape.type": data_type.encode()})
+        self._schema = self._schema.with_metadata(
+            {b"tidytape.type": data_type.encode(), VERSION_KEY: VERSION}
+        )
         self.head, self.tail = self._written(None), ARROW_END
 
     def batch(self, batch: Batch) -> bytes:
