@@ -7,7 +7,7 @@ travels once, see `tidytape.wire._constants`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -85,12 +85,16 @@ def to_arrow(
     True
     """
     arrays = {column.name: _array(column) for column in frame.rechunk().get_columns()}
-    places = {name: place for place, name in enumerate(arrays)}
     constants = _constants_of(arrays) if constants_once and frame.height else {}
-    arrays = {name: array for name, array in arrays.items() if name not in constants}
-    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays])
-    head = _head(batch, data_type, notes, {name: (places[name], constants[name]) for name in constants})
+    sent = {name: array for name, array in arrays.items() if name not in constants}
+    batch = pa.RecordBatch.from_arrays([*sent.values()], names=[*sent])
+    head = _head(batch, data_type, notes, _placed(constants, arrays))
     return b"".join([head, batch.serialize(), ARROW_END])
+
+
+def _placed(constants: Mapping[str, Constant], names: Iterable[str]) -> dict[str, tuple[int, Constant]]:
+    """Return constants with their places among the columns of a stream, in this order."""
+    return {name: (place, constants[name]) for place, name in enumerate(names) if name in constants}
 
 
 def _constants_of(arrays: Mapping[str, Any]) -> dict[str, Constant]:
@@ -143,14 +147,10 @@ def encode_batches(
     """
     points = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     arrays = dict(zip(points.schema.names, points.columns, strict=True))
-    constants = dict(_known_constants(data_type, tuple(known.items())))
-    until = known[DATA_UNTIL]
-    newest = None if until is None else int(newest_final(known["interval"], until))
-    if newest is None or not first <= newest < last:
-        constants["is_final"] = Constant(None if newest is None else last <= newest, pa.bool_())
-    else:
-        arrays["is_final"] = pa.array(arrays["timestamp"].view(pa.int64()).to_numpy() <= newest)
-    words = tuple(arrays["side"].dictionary.to_pylist()) if "side" in arrays else ()
+    common = tuple(known.items())
+    constants = dict(_known_constants(data_type, common))
+    is_final = _finality(arrays["timestamp"], known, first, last)
+    (constants if isinstance(is_final, Constant) else arrays)["is_final"] = is_final
     if constants_once:
         constants |= _constants_of(arrays)
         order = [name for name in _order(data_type) if name not in constants]
@@ -161,21 +161,29 @@ def encode_batches(
     batch = points
     if order != points.schema.names:
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in order], names=order)
-    values = tuple((name, repr(constant.value)) for name, constant in constants.items())
-    key = data_type, constants_once, tuple(order), words, values, None if notes is None else tuple(notes)
+    words = tuple(arrays["side"].dictionary.to_pylist()) if "side" in arrays else ()
+    # Text tells 0.0 from -0.0.
+    others = tuple((name, repr(constants[name].value)) for name in constants if name not in known)
+    key = data_type, constants_once, common, others, words, *order, None if notes is None else tuple(notes)
     head = _HEADS.get(key)
     if head is None:
-        places = {name: place for place, name in enumerate(_order(data_type)) if constants_once}
-        head = _head(
-            batch,
-            data_type,
-            notes,
-            {name: (place, constants[name]) for name, place in places.items() if name in constants},
-        )
+        constants_sent = _placed(constants, _order(data_type)) if constants_once else {}
+        head = _head(batch, data_type, notes, constants_sent)
         if len(_HEADS) >= _MOST_HEADS:
             _HEADS.clear()
         _HEADS[key] = head
     return b"".join([head, batch.serialize(), ARROW_END])
+
+
+def _finality(times: Any, known: Mapping[str, Any], first: int, last: int) -> Any:
+    """Return the column ``is_final`` of points, an array or a Constant."""
+    until = known[DATA_UNTIL]
+    if until is None:
+        return Constant(None, pa.bool_())
+    newest = int(newest_final(known["interval"], until))
+    if first <= newest < last:
+        return pa.array(times.view(pa.int64()).to_numpy() <= newest)
+    return Constant(last <= newest, pa.bool_())
 
 
 _HEADS: dict[Hashable, bytes] = {}
