@@ -19,10 +19,11 @@ from tidytape.client._window import longest
 from tidytape.errors import DecodeError, IncompleteDataError, counted
 from tidytape.query import PointsQuery
 from tidytape.query._values import written_time
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import LEVELS, data_type, wire_schema
 from tidytape.times import DAY, SECOND, Span
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json
+from tidytape.wire._sessions import block_in_progress
 from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     -------
     polars.DataFrame, same rows and columns
     """
-    descriptors = schema_of(query.type[0]).descriptors
+    descriptors = wire_schema(query.type[0]).descriptors
     in_usd = query.quote is not None or query.group_by is not None
     size = None if query.block_size is None else float(query.block_size)
     unit: pl.Expr = pl.lit(AmountUnit.USD if in_usd else AmountUnit.COIN)
@@ -63,17 +64,19 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
         "block_size": pl.lit(size, pl.Float64),
         "is_final": pl.lit(True),
     }
+    in_progress: list[pl.Expr] = []
     if answered_at is not None and "is_final" in descriptors:
         now = min(max(int(answered_at * SECOND), 0), _LATEST)  # a header may name any year
         until = pl.from_epoch(pl.lit(now), "ns").dt.replace_time_zone("UTC")
         if DATA_UNTIL in frame.columns:
             until = pl.coalesce(DATA_UNTIL, until)
         expressions["is_final"] = finality(frame.columns, until=until, length=_length(query))
+        in_progress = [block_in_progress(until)] if LEVELS in frame.columns else []
     return frame.with_columns(
         pl.coalesce(name, expressions[name]).cast(frame.schema[name]).alias(name)
         for name in descriptors
         if frame[name].null_count()
-    )
+    ).with_columns(in_progress)
 
 
 def _length(query: PointsQuery) -> pl.Expr:
@@ -214,7 +217,7 @@ def without_repeats(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFra
 
 def is_clashing(frame: pl.DataFrame, query: PointsQuery) -> bool:
     """Return whether a point came twice with different values, which `joined` refuses."""
-    key = schema_of(query.type[0]).key_of(grouped=query.group_by is not None)
+    key = wire_schema(query.type[0]).key_of(grouped=query.group_by is not None)
     return not without_repeats(frame, key)[1].is_empty()
 
 
@@ -228,7 +231,7 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     """
     name = query.type[0]
     grouped = query.group_by is not None
-    schema = schema_of(name, grouped=grouped)
+    schema = wire_schema(name, grouped=grouped)
     key = schema.key_of(grouped=grouped)
     newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
     if not frames:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tidytape._other_clients import explained, unknown_name
@@ -16,12 +17,13 @@ from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES, Interval, Selection
 from tidytape.client._display import facts_table, of_query
 from tidytape.client._window import Times
-from tidytape.errors import IncompleteDataError, QueryError, counted
+from tidytape.errors import QueryError, counted
 from tidytape.frames._sources import CLIENT_CALLS
 from tidytape.query import PointsQuery
 from tidytape.query._points import PointFields
 from tidytape.query._values import Names, TimeLike, flag, many
 from tidytape.schema import TPO_SESSIONS, Schema, schema_of
+from tidytape.wire import levels_of, sessions_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -99,8 +101,15 @@ class FetchQuery:
         queries = tuple(PointsQuery.split(type=name, start=start, end=end, **fields))
         if is_of_all:
             queries = tuple(query.model_copy(update={"exchange": ()}) for query in queries)
-        schema = schema_of(name, grouped=queries[0].group_by is not None)
-        return cls(queries, schema, relative=times.written if times.are_relative else ())
+        return replace(cls.whole(queries), relative=times.written if times.are_relative else ())
+
+    @classmethod
+    def whole(cls, queries: tuple[PointsQuery, ...]) -> FetchQuery:
+        """Return the query for the frame of a data type; of a market profile that of its levels."""
+        query = queries[0]
+        schema = schema_of(query.type[0], grouped=query.group_by is not None)
+        has_sessions = query.data_types[0].has_sessions
+        return cls(queries, schema, partial(levels_of, name=query.type[0]) if has_sessions else None)
 
     @property
     def is_of_all_exchanges(self) -> bool:
@@ -739,10 +748,10 @@ class SeriesMethods(ABC, Generic[ResultT]):
         """Fetch market profiles (TPO), level by level.
 
         A market profile (time price opportunity) says in which time blocks the price traded at each level.
-        Results of the whole session, such as its value area, are repeated in each of its rows. With
-        ``session`` a session is a day, a week from Monday or a calendar month, and ``interval`` is not
-        needed. With ``interval`` alone a session is one ``interval`` long. If you pass both, ``session`` sets
-        the length, and ``interval`` only the weight of the request.
+        What a whole session has, such as its value area, is in ``tpo_sessions``. With ``session`` a session
+        is a day, a week from Monday or a calendar month, and ``interval`` is not needed. With ``interval``
+        alone a session is one ``interval`` long. If you pass both, ``session`` sets the length, and
+        ``interval`` only the weight of the request.
 
         Parameters
         ----------
@@ -843,8 +852,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         """Fetch market profiles (TPO), session by session.
 
         A row has the point of control, the value area, the initial balance and more, but no levels. The
-        arguments, the request and its weight are those of ``tpo``. Fields that the API does not define are
-        left out.
+        arguments, the request and its weight are those of ``tpo``.
 
         Parameters
         ----------
@@ -911,9 +919,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         query = _tpo(locals())
         grouped = query.queries[0].group_by is not None
         schema = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
-        return self._points(
-            replace(query, schema=schema, finish=lambda levels: _sessions(levels, schema, grouped=grouped))
-        )
+        return self._points(replace(query, schema=schema, finish=sessions_of))
 
     # --- heatmaps ---
 
@@ -1259,18 +1265,3 @@ def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
         return FetchQuery.of("TPO_AGG", fields)
     except QueryError as error:
         raise error.renamed({field: argument for argument, field in field_names.items()}) from None
-
-
-def _sessions(levels: pl.DataFrame, schema: Schema, *, grouped: bool) -> pl.DataFrame:
-    """Return one row per session, with its columns; a frame from a tape of an older release lacks some of them."""
-    names = [name for name in schema.names if name in levels.columns]
-    sessions = levels.select(names).unique(maintain_order=True)
-    key = schema.key_of(grouped=grouped)
-    clashing = sessions.filter(sessions.select(key).is_duplicated())
-    if not clashing.is_empty():
-        seconds = tuple(clashing["timestamp"].dt.epoch("s").unique().sort())
-        raise IncompleteDataError(
-            f"TPO_AGG: {len(seconds)} sessions came twice with different values, the first at {seconds[0]}",
-            missing=tuple((second, second + 1) for second in seconds),
-        )
-    return sessions

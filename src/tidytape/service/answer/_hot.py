@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tidytape.catalogue import Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake._recent import Recent, frame_size
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import data_type, wire_schema
 from tidytape.service.answer._estimate import Statistics, estimated
 from tidytape.service.answer._plans import PLANS, is_alone, require_touched
 from tidytape.service.answer._scan import Market, MarketScan
@@ -119,7 +119,7 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
         if spans is None:
             return None
         parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, series)]
-    return pl.concat(parts) if parts else schema_of(name).empty()
+    return pl.concat(parts) if parts else wire_schema(name).empty()
 
 
 def texts(scan: MarketScan, name: str) -> list[HotText] | None:
@@ -178,14 +178,12 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
     ]
     if len(starts) > _MOST_SPANS or len(files) > _MOST_FILES:
         return None
-    lists_once = bool(data_type(name).levels) and scan.lists_once
     options = (
         scan.interval,
         scan.amount,
         query.side,
         query.funding_interval,
         query.tpo_block_minutes,
-        lists_once,
     )
     return [
         _Key(
@@ -248,7 +246,7 @@ def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | Non
             # to the caller.
             return None
     plan = PLANS[name].points(span_scan).with_columns(*scan.market.named(scan.interval))
-    schema = schema_of(name)
+    schema = wire_schema(name)
     points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False))
     return _Frame(points, points["timestamp"].to_physical().to_numpy())
 

@@ -85,7 +85,7 @@ class Moment:
         """
         key = name, query, tuple(markets)
         if key not in self._points:
-            ((_, frame),) = self.engine.frames(query, {name: markets}, lists_once=True)
+            ((_, frame),) = self.engine.frames(query, {name: markets})
             if frame.height > _SMALL_ROWS:
                 return frame
             if len(self._points) >= _WINDOWS:

@@ -247,7 +247,7 @@ class AnswerTask(Task[Answer]):
         if self.form == JSON_MIME and (body_and_rows := engine.body(query, markets)) is not None:
             body, rows = body_and_rows
             return Answer(*compressed(body, self.coding), rows)
-        frames = engine.frames(query, markets, lists_once=self.form != ARROW_MIME)
+        frames = engine.frames(query, markets)
         # If all recorded candles are longer than the interval, an empty answer would look like an hour without trades.
         if query.group_by is not None or query.gapfill or all(frame.is_empty() for _, frame in frames):
             engine.refuse_finer(query, markets)
