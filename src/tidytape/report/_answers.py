@@ -14,12 +14,13 @@ from typing import Any
 
 import polars as pl
 
+from tidytape.analytics import profile
 from tidytape.client._steps import printable
 from tidytape.client._tape import MANIFEST, TapeContents, TapeEntry, described_ask, opened
 from tidytape.errors import DecodeError, QueryError, TapeError
 from tidytape.query import PointsQuery
 from tidytape.schema import LEVELS, schema_of, wire_schema
-from tidytape.wire import levels_of
+from tidytape.wire import levels_of, sessions_of
 from tidytape.wire._sessions import travelling
 
 MARKET = ["exchange", "raw_symbol"]
@@ -295,7 +296,9 @@ class Answers:
             raise self._damaged(entry, str(error)) from error
         if frame["timestamp"].has_nulls():
             raise self._damaged(entry, "a point has no time")
-        return levels_of(frame, data_type) if LEVELS in frame.columns else frame
+        if LEVELS not in frame.columns:
+            return frame
+        return profile.with_sessions(levels_of(frame, data_type), sessions_of(frame, data_type))
 
     def _damaged(self, entry: TapeEntry, fault: str) -> TapeError:
         message = f"{self.path}: entry {entry.number} is damaged: {printable(fault)}"
