@@ -12,7 +12,7 @@ import pytest
 from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, QueryError
-from tidytape.schema import schema_of
+from tidytape.schema import schema_of, wire_schema
 from tidytape.wire import decode, encode, from_arrow, to_arrow
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
@@ -38,7 +38,7 @@ def test_media_types() -> None:
 
 @each_row("name", DATA_TYPES)
 def test_empty_frames_of_every_type(name: str) -> None:
-    empty = schema_of(name).empty()
+    empty = wire_schema(name).empty()
     assert from_arrow(to_arrow(empty, name), name).equals(empty)
     assert from_arrow(to_arrow(empty, name), name).schema == empty.schema
 
