@@ -333,17 +333,17 @@ def test_the_lists_follow_from_the_flags_and_touches():
 
 
 @pytest.mark.slow
-def test_lists_of_random_trades_agree_with_the_counts():
+def test_blocks_of_random_trades_agree_with_the_counts():
     trades, ways = random_trades(5), {"interval": "1d", "block_size": "0.1"}
     levels = tpo(trades, **ways)
-    wire = with_lists(levels, tpo_touches(trades, **ways))
-    assert wire.height == levels.height
-    ids = pl.col("block_ids").list
-    assert wire.select(
-        (ids.len() == pl.col("tpo_count")).all(),
-        (ids.first() == pl.col("first_touch_block")).all().alias("first"),
-        (ids.last() == pl.col("last_touch_block")).all().alias("last"),
-    ).row(0) == (True, True, True)
+    row = [*SESSION, "price"]
+    blocks = (
+        tpo_touches(trades, **ways)
+        .group_by(row)
+        .agg(pl.len().cast(pl.Int64), first=pl.col("block_id").min(), last=pl.col("block_id").max())
+    )
+    counts = levels.select(*row, len="tpo_count", first="first_touch_block", last="last_touch_block")
+    assert blocks.sort(row).equals(counts.sort(row))
 
 
 @pytest.mark.long
@@ -393,14 +393,14 @@ def test_the_block_in_progress_is_flagged():
 @pytest.mark.slow
 def test_without_trades_in_its_blocks_there_is_no_initial_balance(engine):
     trades = BY_HAND.with_columns(pl.col("timestamp") + 60 * MINUTE)
-    got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size=1))
-    assert got.select("ibr_high", "ibr_low").unique().rows() == [(None, None)]
+    got = engine.polars(tpo_sessions(engine.frame(trades), interval="1d", block_size=1))
+    assert got.select("ibr_high", "ibr_low").rows() == [(None, None)]
 
 
 @pytest.mark.parametrize(("block_minutes", "high"), [(5, 3.0), (30, 3.0), (60, 3.0), (240, 5.0)])
 def test_the_initial_balance_is_the_blocks_that_start_in_the_first_hour(block_minutes, high):
     rows = [(0, "BUY", 2.0, 1.0), (59.9, "BUY", 3.0, 1.0), (60, "BUY", 4.0, 1.0), (239, "BUY", 5.0, 1.0)]
-    got = tpo(frame(rows), interval="1d", block_size=1, block_minutes=block_minutes)
+    got = tpo_sessions(frame(rows), interval="1d", block_size=1, block_minutes=block_minutes)
     assert got.select("ibr_high", "ibr_low").row(0) == (high, 2.0)
 
 
@@ -408,7 +408,7 @@ def test_the_initial_balance_is_the_blocks_that_start_in_the_first_hour(block_mi
 def test_open_and_close_are_decided_by_time_then_sequence(engine):
     rows = [(0, "BUY", 2.0, 1.0), (0, "BUY", 1.0, 1.0), (9, "BUY", 4.0, 1.0), (9, "BUY", 3.0, 1.0)]
     trades = frame(rows).with_columns(sequence=pl.Series([8, 7, 6, 5]))
-    got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size=1))
+    got = engine.polars(tpo_sessions(engine.frame(trades), interval="1d", block_size=1))
     assert got.select("opening_price", "closing_price").row(0) == (1.0, 4.0)
 
 
@@ -437,7 +437,7 @@ def test_a_month_ends_where_the_next_begins(engine, month, days):
     blocks = got.group_by("timestamp").agg(pl.col("block_id").unique().sort()).sort("timestamp")
     assert blocks.rows()[1] == (first * DAY, [0, days * 48 - 1])
     assert blocks["timestamp"][2] == (first + days) * DAY
-    periods = engine.polars(tpo(engine.frame(trades), **ways)).unique("timestamp").sort("timestamp")
+    periods = engine.polars(tpo_sessions(engine.frame(trades), **ways)).sort("timestamp")
     assert periods["period_end"][1] == (first + days) * DAY
 
 
@@ -513,17 +513,17 @@ def test_recorded_trades(recorded, tmp_path, oracle):
     ingest(recorded / "binance-spot_ws_btcusdt_20240808.gz", lake, layout="binance-ws", exchange="BINANCE")
     trades = lake.scan("trades", exchange="BINANCE", raw_symbol="BTCUSDT")
     ways = {"interval": "1d", "block_size": "0.5", "block_minutes": 5}
-    got = tpo(trades, **ways).collect()
+    got, sessions = tpo(trades, **ways).collect(), tpo_sessions(trades, **ways).collect()
     rows = trades.select(
         "exchange", "raw_symbol", "timestamp", "sequence", "side", "price", "amount"
     ).collect()
-    assert got.to_dicts() == plain_tpo(rows.to_dicts(), oracle["row"], **ways)
+    expected = plain_tpo(rows.to_dicts(), oracle["row"], **ways)
+    assert (got.to_dicts(), sessions.to_dicts()) == expected
     # 2024-08-08 23:54 to midnight, and a few trades of the next day.
     assert got["timestamp"].unique().sort().to_list() == [19_943 * DAY, 19_944 * DAY]
     last_blocks = got.filter(timestamp=19_943 * DAY).select("first_touch_block", "last_touch_block")
     assert (last_blocks.min().row(0)[0], last_blocks.max().row(0)[1]) == (286, 287)
     days = candles(trades, interval="1d").collect()
-    profile = got.unique("timestamp").sort("timestamp")
-    assert profile.select(open="opening_price", close="closing_price", volume="total_volume").equals(
+    assert sessions.select(open="opening_price", close="closing_price", volume="total_volume").equals(
         days.select("open", "close", "volume")
     )
