@@ -43,6 +43,10 @@ def with_sessions(levels: IntoFrameT, sessions: IntoFrame, /) -> IntoFrameT:
         If the frames have two engines, ``levels`` has one of the two columns already, or, in memory, a session comes
         twice.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import tidytape
