@@ -107,7 +107,7 @@ class Held:
     def require_answer(self, lake: Lake, query: PointsQuery) -> None:
         """Hold what was sent against the answer to the same query: finals and revisions are history."""
         engine = Engine(lake, keeps=False)
-        for name, answer in engine.frames(query, engine.markets(query), lists_once=True):
+        for name, answer in engine.frames(query, engine.markets(query)):
             final = answer if name == "TRADE" else answer.filter("is_final")
             for sent, expected in ((self.points, answer), (self.finals, final)):
                 held = sent.get(name, expected.clear())
