@@ -7,12 +7,12 @@ each row. So only `candles` and `volume_profile` read the trades, and the rest w
 Candles are made per *piece*: a block, or a whole session if it is shorter than a block. From then on sessions are
 identified by a number, because joins and groups by three columns, two of them text, take twice as long.
 
-Three steps lead to a result::
+Four steps lead to a result::
 
     _cut_trades, _cut_minutes -> sessions with their prices, rows that each block touched, rows on which they traded
     _touches                  -> one row per session, block and price row touched
-    profile_levels            -> one row per session and price row touched
-    profile_sessions          -> one row per session, with its prices and its value area
+    rows_of                   -> one row per session and price row touched, with the prices and the area of its session
+    profile_levels, profile_sessions -> what of these rows is a level's, and what is a session's
 """
 
 from __future__ import annotations
