@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -53,13 +53,11 @@ def flat(frame: IntoFrameT, /) -> IntoFrameT:
     2024-08-08T00:00:00Z,
     """
     rows = wrapped(frame, kinds=_EXPECTED)
+    if isinstance(frame, pl.LazyFrame):
+        return cast("IntoFrameT", frame.with_columns(_texts(frame.collect_schema())))
     if isinstance(rows, nw.LazyFrame):
-        if not rows.implementation.is_polars():
-            engine = f"a frame of {rows.implementation.value}"
-            raise QueryError("frame", got=engine, expected=_EXPECTED, hint="fetch its rows first")
-        plan: Any = frame
-        polars_plan: IntoFrameT = plan.with_columns(_texts(plan.collect_schema()))
-        return polars_plan
+        engine = f"a frame of {rows.implementation.value}"
+        raise QueryError("frame", got=engine, expected=_EXPECTED, hint="fetch its rows first")
     door = Door.of(frame)
     inside = {name: dtype for name, dtype in door.frame.schema.items() if name not in door.outside}
     return door.restored(door.frame.with_columns(_texts(inside)), like_rows=True)
