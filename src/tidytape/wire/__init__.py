@@ -3,6 +3,15 @@
 ``decode`` and ``encode`` are inverses over one schema, `tidytape.schema.wire_schema`. They read the fields, levels and
 envelope of every data type from `tidytape.catalogue`, so no code in here names a data type.
 
+==========================  =============================================================
+`decode`, `encode`          one data type: JSON body to tidy frame, tidy frame to JSON body
+`from_arrow`, `to_arrow`    the same tidy frame as an Arrow IPC stream
+`levels_of`, `sessions_of`  the two tidy frames of a market profile, which travels as one row per session
+`nested`                    that one frame of levels and sessions, the inverse
+`decode_markets`            a page of ``/v1/markets``
+`decode_names`              a list of names, e.g. ``/v1/coins``
+`decode_block_sizes`        ``/v1/block-sizes``
+`decode_list`               any other list endpoint
 `flat`                      a frame with lists and times as text, for CSV; also `tidytape.flat`
 ==========================  =============================================================
 
