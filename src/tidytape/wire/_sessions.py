@@ -171,6 +171,11 @@ def block_in_progress(until: pl.Expr) -> pl.Expr:
     return pl.when(~pl.col("is_final").fill_null(value=False)).then(block).alias(IN_PROGRESS)
 
 
+def row_count(frame: pl.DataFrame) -> int:
+    """Return the number of rows of a frame as it travels; of market profiles the number of their levels."""
+    return int(frame[LEVELS].list.len().sum()) if LEVELS in frame.columns else frame.height
+
+
 def unnested(frame: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Return the levels of all sessions, one after the other, and how many each session has."""
     levels = frame[LEVELS]

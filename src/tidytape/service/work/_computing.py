@@ -28,6 +28,7 @@ from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._encode import encode_all
 from tidytape.wire._notes import Note
+from tidytape.wire._sessions import row_count
 
 PROTO_MIME = "application/x-protobuf"
 """The media type of an answer as a message PointResponse, for gRPC."""
@@ -252,7 +253,7 @@ class AnswerTask(Task[Answer]):
         if query.group_by is not None or query.gapfill or all(frame.is_empty() for _, frame in frames):
             engine.refuse_finer(query, markets)
         body = _ENCODED[self.form](frames, engine.notes(query, markets, frames))
-        return Answer(*compressed(body, self.coding), sum(frame.height for _, frame in frames))
+        return Answer(*compressed(body, self.coding), sum(row_count(frame) for _, frame in frames))
 
 
 class OverloadedError(Exception):
