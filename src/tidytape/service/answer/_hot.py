@@ -25,6 +25,7 @@ from tidytape.service.answer._plans import PLANS, is_alone, require_touched
 from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import DAY, HOUR, SECOND
 from tidytape.wire._encode import PointTexts, point_texts
+from tidytape.wire._sessions import rows_before
 
 _POINTS = 1_440  # points of a span: a day of minutes
 _LONGEST = 60 * DAY  # the longest span
@@ -263,9 +264,10 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
         all_texts = point_texts(pl.concat(frame.points for frame in frames), name)
         first = 0
         for key, frame in zip(missing_keys, frames, strict=True):
-            times, rows = np.unique(frame.times, return_index=True)  # a point may have many rows
+            times, starts = np.unique(frame.times, return_index=True)  # a point may have many rows
+            rows = rows_before(frame.points)[np.append(starts, len(frame.times))]
             last = first + len(times)
-            texts[key] = text = _Text(all_texts.copy(first, last), times, np.append(rows, len(frame.times)))
+            texts[key] = text = _Text(all_texts.copy(first, last), times, rows)
             TEXTS.put(key, text, size=key.size + text.points.size + text.times.nbytes + text.rows.nbytes)
             first = last
     return [texts[key] for key in keys]
