@@ -226,6 +226,7 @@ def test_an_end_that_is_known_counts_and_one_that_is_not_follows_from_blocks(ax)
     assert_allclose(widths(plot.market_profile(half, ax=ax)), [(day(0), day(0.5)), (day(1), day(2))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [[], ["block_size_minutes"], ["block_size_minutes", "period_end"]])
 def test_the_argument_is_the_column_of_the_length_of_a_block(missing):
     two = [Figure().add_subplot() for _ in range(2)]
