@@ -28,7 +28,7 @@ from tidytape.catalogue import (
 from tidytape.errors import DecodeError
 from tidytape.schema import LEVELS, LISTS, TPO_SESSIONS, Schema, data_type, schema_of, wire_schema
 from tidytape.wire import _columnar as columnar
-from tidytape.wire import decode, encode, from_arrow, levels_of, nested, sessions_of, to_arrow
+from tidytape.wire import decode, encode, flat, from_arrow, levels_of, nested, sessions_of, to_arrow
 from tidytape.wire._encode import encode_all
 from tidytape.wire._faults import parsed, placed
 from tidytape.wire._sessions import IN_PROGRESS
@@ -272,6 +272,31 @@ def test_arrow_is_the_same_frame(data: st.DataObject, kind: DataType) -> None:
     frame = data.draw(frames(kind))
     back = from_arrow(to_arrow(frame, kind.name), kind.name)
     assert_same(given_values(back), given_values(frame))
+
+
+def from_text(text: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return a column of a CSV file in the dtype that it was written from, as the guides say."""
+    if isinstance(dtype, pl.Datetime):
+        return text.str.to_datetime(time_unit="ns", time_zone="UTC")
+    if isinstance(dtype, pl.List):
+        return text.str.json_decode(dtype)
+    return text == "true" if dtype == pl.Boolean else text.cast(dtype)
+
+
+@pytest.mark.slow
+@given(st.data(), ALL_TYPES)
+def test_a_flat_frame_comes_back_from_csv(data: st.DataObject, kind: DataType) -> None:
+    drawn = data.draw(frames(kind))
+    for frame in (levels_of(drawn), sessions_of(drawn)) if kind.has_sessions else (drawn,):
+        columns = flat(frame)
+        assert not any(dtype.is_nested() or dtype.is_temporal() for dtype in columns.dtypes)
+        assert flat(columns).equals(columns)
+        assert flat(frame.lazy()).collect().equals(columns)
+        written = pl.read_csv(columns.write_csv().encode(), infer_schema=False)
+        back = written.select(from_text(pl.col(name), dtype) for name, dtype in frame.schema.items())
+        numbers = pl.selectors.by_dtype(pl.List(pl.Float64))
+        finite = pl.when(pl.element().is_finite()).then(pl.element())
+        assert_same(back, frame.with_columns(numbers.list.eval(finite)))
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from tidytape.aggregate._tpo import (
     parts_of,
     profile_levels,
     profile_sessions,
+    rows_of,
     with_blocks,
     with_lists,
     with_rows,
@@ -131,7 +132,10 @@ def candle_tpo(
     [(10.0, [0], 2.0, 'uniform'), (11.0, [0], 1.0, 'uniform'), (12.0, [0, 1], 3.0, 'uniform')]
     """
     profile = _Profile.of(candles, interval, Cut.of(interval, block_size, session, block_minutes), spreading)
-    levels = with_blocks(profile_levels(profile.parts, profile.cut, now), profile.parts.touched(profile.cut))
+    levels = with_blocks(
+        profile_levels(rows_of(profile.parts, profile.cut), profile.cut, now),
+        profile.parts.touched(profile.cut),
+    )
     levels = profile.described(levels).sort(*PROFILE, "price")
     names = [*schema_of("TPO_AGG").names, "spreading"]
     return profile.table.closed(profile.chosen(levels, names), main=MAIN)
@@ -186,9 +190,8 @@ def candle_tpo_sessions(
     [([12.0], 6.0, 12.0)]
     """
     profile = _Profile.of(candles, interval, Cut.of(interval, block_size, session, block_minutes), spreading)
-    sessions = with_lists(
-        profile_sessions(profile.parts, profile.cut), profile_levels(profile.parts, profile.cut, None)
-    )
+    rows = rows_of(profile.parts, profile.cut)
+    sessions = with_lists(profile_sessions(rows, profile.cut), profile_levels(rows, profile.cut, None))
     sessions = profile.described(sessions).sort(*PROFILE)
     names = [*TPO_SESSIONS.names, "spreading"]
     return profile.table.closed(profile.chosen(sessions, names), times=NEW_TIMES, main=MAIN_OF_SESSIONS)

@@ -7,12 +7,12 @@ each row. So only `candles` and `volume_profile` read the trades, and the rest w
 Candles are made per *piece*: a block, or a whole session if it is shorter than a block. From then on sessions are
 identified by a number, because joins and groups by three columns, two of them text, take twice as long.
 
-Three steps lead to a result::
+Four steps lead to a result::
 
     _cut_trades, _cut_minutes -> sessions with their prices, rows that each block touched, rows on which they traded
     _touches                  -> one row per session, block and price row touched
-    profile_levels            -> one row per session and price row touched
-    profile_sessions          -> one row per session, with its prices and its value area
+    rows_of                   -> one row per session and price row touched, with the prices and the area of its session
+    profile_levels, profile_sessions -> what of these rows is a level's, and what is a session's
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = OpenTable.of(trades, _NEEDED)
-    return table.closed(profile_levels(_cut_trades(table, cut), cut, now), main=MAIN)
+    return table.closed(profile_levels(rows_of(_cut_trades(table, cut), cut), cut, now), main=MAIN)
 
 
 def tpo_sessions(
@@ -243,7 +243,7 @@ def tpo_sessions(
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = OpenTable.of(trades, _NEEDED)
     return table.closed(
-        profile_sessions(_cut_trades(table, cut), cut), times=NEW_TIMES, main=MAIN_OF_SESSIONS
+        profile_sessions(rows_of(_cut_trades(table, cut), cut), cut), times=NEW_TIMES, main=MAIN_OF_SESSIONS
     )
 
 
@@ -308,7 +308,7 @@ def tpo_of(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table, profile_parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(profile_levels(profile_parts, cut, now), main=MAIN)
+    return table.closed(profile_levels(rows_of(profile_parts, cut), cut, now), main=MAIN)
 
 
 def tpo_sessions_of(
@@ -362,7 +362,9 @@ def tpo_sessions_of(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table, profile_parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(profile_sessions(profile_parts, cut), times=NEW_TIMES, main=MAIN_OF_SESSIONS)
+    return table.closed(
+        profile_sessions(rows_of(profile_parts, cut), cut), times=NEW_TIMES, main=MAIN_OF_SESSIONS
+    )
 
 
 def tpo_touches(
@@ -588,10 +590,10 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     )
 
 
-def profile_levels(profile_parts: Parts, cut: Cut, now: int | None) -> Rows:
+def profile_levels(rows: Rows, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with their flags."""
     return (
-        _with_flags(_rows_of(profile_parts, cut), cut, now)
+        _with_flags(rows, cut, now)
         .pipe(_in_sql_order)
         .select(
             *PROFILE,
@@ -601,12 +603,11 @@ def profile_levels(profile_parts: Parts, cut: Cut, now: int | None) -> Rows:
     )
 
 
-def profile_sessions(profile_parts: Parts, cut: Cut) -> Rows:
+def profile_sessions(rows: Rows, cut: Cut) -> Rows:
     """Return the sessions with their prices, their value area and their totals."""
     row = nw.col("row")
     return (
-        _rows_of(profile_parts, cut)
-        .with_columns(
+        rows.with_columns(
             nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
         )
@@ -632,7 +633,7 @@ def profile_sessions(profile_parts: Parts, cut: Cut) -> Rows:
     )
 
 
-def _rows_of(profile_parts: Parts, cut: Cut) -> Rows:
+def rows_of(profile_parts: Parts, cut: Cut) -> Rows:
     """Return the price rows of each session, with what the session has: its prices, its end and its outermost rows."""
     rows = counted(
         profile_parts.ranges,
@@ -640,9 +641,15 @@ def _rows_of(profile_parts: Parts, cut: Cut) -> Rows:
         cut.grid,
     )
     row = nw.col("row")
-    return cut.with_end(with_columns_of(rows, profile_parts.sessions, ["session"])).with_columns(
+    rows = cut.with_end(with_columns_of(rows, profile_parts.sessions, ["session"])).with_columns(
         row.min().over("session").alias("lowest"), row.max().over("session").alias("highest")
     )
+    return _kept(rows)
+
+
+def _kept(rows: Rows) -> Rows:
+    """Return rows that several steps read, so that polars computes them once."""
+    return rows if in_sql(rows) else nw.from_native(rows.to_native().cache())
 
 
 def _in_sql_order(rows: Rows) -> Rows:
@@ -733,10 +740,10 @@ def tpo_of_minutes(
 ) -> tuple[Rows, Rows]:
     """Return levels with their blocks, and sessions with their lists, from minute candles and profiles."""
     profile_parts = _cut_minutes(minutes, rows, cut, amount, united=united)
-    levels = profile_levels(profile_parts, cut, None)
-    return with_blocks(levels, profile_parts.touched(cut)), with_lists(
-        profile_sessions(profile_parts, cut), levels
-    )
+    rows_of_sessions = rows_of(profile_parts, cut)
+    levels = _kept(profile_levels(rows_of_sessions, cut, None))
+    sessions = profile_sessions(rows_of_sessions, cut)
+    return with_blocks(levels, profile_parts.touched(cut)), with_lists(sessions, levels)
 
 
 def with_blocks(levels: Rows, touched: Rows) -> Rows:
@@ -820,8 +827,7 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
     if not eager:
-        # Several steps read the blocks; without a cache polars would compute the candles again for each step.
-        return blocks if in_sql(blocks) else nw.from_native(blocks.to_native().cache())
+        return _kept(blocks)
     collected = blocks.collect("polars")
     rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
     if rows > MOST_ROWS:

@@ -23,7 +23,7 @@ from tidytape.schema import LEVELS, data_type, wire_schema
 from tidytape.times import DAY, SECOND, Span
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json
-from tidytape.wire._sessions import block_in_progress
+from tidytape.wire._sessions import IN_PROGRESS, block_in_progress
 from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality
 
 if TYPE_CHECKING:
@@ -64,19 +64,21 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
         "block_size": pl.lit(size, pl.Float64),
         "is_final": pl.lit(True),
     }
-    in_progress: list[pl.Expr] = []
+    in_progress = pl.lit(None, pl.Int64).alias(IN_PROGRESS)
     if answered_at is not None and "is_final" in descriptors:
         now = min(max(int(answered_at * SECOND), 0), _LATEST)  # a header may name any year
         until = pl.from_epoch(pl.lit(now), "ns").dt.replace_time_zone("UTC")
         if DATA_UNTIL in frame.columns:
             until = pl.coalesce(DATA_UNTIL, until)
         expressions["is_final"] = finality(frame.columns, until=until, length=_length(query))
-        in_progress = [block_in_progress(until)] if LEVELS in frame.columns else []
-    return frame.with_columns(
+        in_progress = block_in_progress(until)
+    frame = frame.with_columns(
         pl.coalesce(name, expressions[name]).cast(frame.schema[name]).alias(name)
         for name in descriptors
         if frame[name].null_count()
-    ).with_columns(in_progress)
+    )
+    is_told = answered_at is None and IN_PROGRESS in frame.columns
+    return frame if is_told or LEVELS not in frame.columns else frame.with_columns(in_progress)
 
 
 def _length(query: PointsQuery) -> pl.Expr:

@@ -783,30 +783,17 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
-            - ``period_start`` : timestamp, Profile period start. [UTC]
-            - ``period_end`` : timestamp, Profile period end. [UTC]
-            - ``block_size_minutes`` : int64, Length of a time block. [min]
-            - ``poc_price`` : float64, Point of control. [quote per coin]
-            - ``vah_price`` : float64, Value area high. [quote per coin]
-            - ``val_price`` : float64, Value area low. [quote per coin]
-            - ``profile_high`` : float64, Highest level. [quote per coin]
-            - ``profile_low`` : float64, Lowest level. [quote per coin]
-            - ``opening_price`` : float64, First price of the session. [quote per coin]
-            - ``closing_price`` : float64, Last price of the session. [quote per coin]
-            - ``ibr_high`` : float64, Initial balance high. [quote per coin]
-            - ``ibr_low`` : float64, Initial balance low. [quote per coin]
-            - ``total_tpo_count`` : int64, Sum of the levels' counts. [TPO]
-            - ``value_area_percentage`` : float64, Share of the counts inside the value area. [%]
-            - ``poor_highs`` : list[float64], Poor highs. [quote per coin]
-            - ``poor_lows`` : list[float64], Poor lows. [quote per coin]
-            - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
-            - ``single_prints`` : list[float64], Levels touched by exactly one block. [quote per coin]
             - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
               amount_unit]
             - ``sell_volume`` : float64, Volume of aggressive sells at the level. [coin or USD, see
               amount_unit]
             - ``first_touch_block`` : int64, First block that touched the level.
             - ``last_touch_block`` : int64, Last block that touched the level.
+            - ``is_single_print`` : bool, Whether it is one of the session's single prints.
+            - ``is_poor_high`` : bool, Whether it is a poor high of the session.
+            - ``is_poor_low`` : bool, Whether it is a poor low of the session.
+            - ``is_in_progress`` : bool, Whether the block in progress touched it, so that it can still
+              change; null where not known.
             - ``price`` : float64, Low edge of the level. [quote per coin]
             - ``block_ids`` : list[int32], Blocks, from 0 at the session's start, that touched the level.
             - ``tpo_count`` : int64, Number of blocks that touched the level. [TPO]
@@ -814,7 +801,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         See Also
         --------
-        tpo_sessions : The same sessions, one row each.
+        tpo_sessions : The sessions, one row each.
+        tidytape.analytics.profile.with_sessions : Levels with the end of their session.
 
         Examples
         --------

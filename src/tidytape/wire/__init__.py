@@ -1,4 +1,4 @@
-"""The wire: JSON and Arrow bodies to tidy frames, and back.
+"""The wire: JSON and Arrow bodies to tidy frames, and back; and frames without lists, for CSV.
 
 ``decode`` and ``encode`` are inverses over one schema, `tidytape.schema.wire_schema`. They read the fields, levels and
 envelope of every data type from `tidytape.catalogue`, so no code in here names a data type.
@@ -12,6 +12,7 @@ envelope of every data type from `tidytape.catalogue`, so no code in here names 
 `decode_names`              a list of names, e.g. ``/v1/coins``
 `decode_block_sizes`        ``/v1/block-sizes``
 `decode_list`               any other list endpoint
+`flat`                      a frame with lists and times as text, for CSV; also `tidytape.flat`
 ==========================  =============================================================
 
 Examples
@@ -27,6 +28,7 @@ True
 from __future__ import annotations
 
 from tidytape.wire._arrow import from_arrow, to_arrow
+from tidytape.wire._csv import flat
 from tidytape.wire._decode import decode
 from tidytape.wire._encode import encode
 from tidytape.wire._lists import decode_block_sizes, decode_list, decode_markets, decode_names
@@ -39,6 +41,7 @@ __all__ = [
     "decode_markets",
     "decode_names",
     "encode",
+    "flat",
     "from_arrow",
     "levels_of",
     "nested",

@@ -98,7 +98,7 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     Parameters
     ----------
     body : bytes
-        A stream from `to_arrow`, or from another writer that names the data type in the metadata. [byte]
+        A stream from `to_arrow`, or from another writer; the metadata may name the data type. [byte]
     data_type : str
         The data type that the stream must have.
 
@@ -156,7 +156,8 @@ _NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError,
 
 def _read(body: bytes, name: str) -> pl.DataFrame:
     with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
-        sent_type = (reader.schema.metadata or {}).get(_TYPE, b"")
+        # Services of old releases do not name the type; then the columns alone say whether it is this one.
+        sent_type = (reader.schema.metadata or {}).get(_TYPE, name.encode())
         if sent_type != name.encode():
             raise Fault(f"the stream is of type {shown(sent_type.decode('utf-8', 'replace'))}")
         sent_schema = reader.schema.remove_metadata()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from tidytape.catalogue import COVERAGE
+from tidytape.catalogue import COVERAGE, DESCRIPTOR_FIELDS
 from tidytape.errors import DecodeError, QueryError, counted
 from tidytape.schema import LEVELS, LISTS, TPO_SESSIONS, Schema, data_type, schema_of, wire_schema
 from tidytape.times import MINUTE
@@ -151,7 +151,7 @@ def travelling(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     if not facts.has_sessions or LEVELS in frame.columns or "price" not in frame.columns:
         return frame
     in_levels = {*(field.column for field in facts.levels[0].fields)}
-    known = {*wire_schema(name, grouped=True).names}
+    known = {*wire_schema(name, grouped=True).names, *(field.column for field in DESCRIPTOR_FIELDS)}
     sessions = frame.select(column for column in frame.columns if column in known).unique(maintain_order=True)
     in_levels |= {column for column in frame.columns if column not in known}
     key = [column for column in _SESSION if column in frame.columns]
