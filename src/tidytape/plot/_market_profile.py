@@ -500,16 +500,18 @@ def _rows(part: Any, height: float) -> dict[int, list[int]]:
 
 
 def _ends(frame: nw.DataFrame[Any], touches: Any, minutes: float) -> dict[int, int]:
-    """Return the end of each session by its start [ns]: from ``period_end``, or from the time blocks."""
+    """Return the end of each session by its start [ns]: from ``period_end``, else from the time blocks."""
     starts = touches["timestamp"].unique().sort().to_list()
+    blocks = int(touches["block_ids"].list.max().max() or 0) + 1
+    shortest = min((following - start for start, following in pairwise(starts)), default=0)
+    length = max(round(blocks * minutes * MINUTE), shortest)
+    ends = {start: start + length for start in starts}
     if "period_end" in frame.columns:
         rows = with_datetimes(frame, "levels", "period_end")
-        pairs = zip(
+        known = zip(
             rows.get_column("timestamp").dt.timestamp("ns").to_list(),
             rows.get_column("period_end").dt.timestamp("ns").to_list(),
             strict=True,
         )
-        return {start: end for start, end in pairs if end is not None}
-    blocks = int(touches["block_ids"].list.max().max() or 0) + 1
-    shortest = min((following - start for start, following in pairwise(starts)), default=0)
-    return {start: start + max(round(blocks * minutes * MINUTE), shortest) for start in starts}
+        ends |= {start: end for start, end in known if end is not None}
+    return ends

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._series import SESSION_END, require_one_engine
 from tidytape.analytics.profile._levels import BLOCK_MINUTES
 from tidytape.analytics.profile._opening import SESSION
 from tidytape.errors import QueryError
+from tidytape.frames._dialects import in_sql
 from tidytape.frames._joined import joined
 from tidytape.frames._table import OpenTable
 
 _NAMES = ("exchange", "raw_symbol", "coin")
 _ADDED = (SESSION_END, BLOCK_MINUTES)
+_ROW = "__row"
 
 
 def with_sessions(levels: IntoFrameT, sessions: IntoFrame, /) -> IntoFrameT:
@@ -31,7 +34,7 @@ def with_sessions(levels: IntoFrameT, sessions: IntoFrame, /) -> IntoFrameT:
 
     Returns
     -------
-    frame, n rows, in the same order
+    frame, n rows, in the same order, but on DuckDB and Spark in any
         The columns of ``levels``, ``period_end``, of the type of ``timestamp``, and ``block_size_minutes`` [min]; both
         null where ``sessions`` lacks the session.
 
@@ -69,8 +72,9 @@ def with_sessions(levels: IntoFrameT, sessions: IntoFrame, /) -> IntoFrameT:
     added = of_sessions.rows.select(*key, *_ADDED)
     if of_sessions.is_eager and added.select(key).collect().is_duplicated().any():
         raise QueryError("sessions", got="a session that comes twice", expected="one row per session")
-    rows = table.rows.collect().with_row_index("__row").lazy() if table.is_eager else table.rows
-    rows = joined(rows, added, key)
-    if table.is_eager:
-        rows = rows.sort("__row")
+    if in_sql(table.rows):
+        rows = joined(table.rows, added, key)
+    else:
+        numbered = nw.from_native(table.rows.to_native().with_row_index(_ROW))
+        rows = joined(numbered, added, key).sort(_ROW)
     return table.closed(rows.select(*table.names, *_ADDED), times={SESSION_END: SESSION}, like_rows=True)
