@@ -147,7 +147,7 @@ def require_same(lake: Lake, asked: PointsQuery) -> None:
 
 
 def require_same_arrow(lake: Lake, asked: PointsQuery, frame: pl.DataFrame, *, in_memory: bool) -> None:
-    """Require that an answer in Arrow has the columns and the metadata of the frame's, and is read as the same frame."""
+    """Require that an answer in Arrow is what the frame makes, columns and metadata, and is read as the same frame."""
     own = engine(lake)
     markets, (name,) = own.markets(asked), asked.type
     notes = own.notes(asked, markets, [(name, frame)])
