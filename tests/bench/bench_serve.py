@@ -9,6 +9,10 @@ candles, 5 (DuckDB) and 3 (ROAPI) for 100,000 as JSON, and 1 for 100,000 as Arro
 
 ``python tests/bench/bench_serve.py soak [seconds]``: 64 clients at once, and what memory the service takes meanwhile,
 for 1,000 and 100,000 candles, and then for ever other types, intervals and windows, more than memory keeps.
+
+``python tests/bench/bench_serve.py cpu [rounds]``: the processor time that one answer takes of the server's processes
+under four clients, every form in each round, the median of the rounds. The targets for 1,000 candles: Arrow
+at most JSON, and at most twice ROAPI's Arrow.
 """
 
 from __future__ import annotations
@@ -145,7 +149,7 @@ def tidytape(folder: Path) -> Iterator[tuple[Server, int]]:
 
 
 @contextlib.contextmanager
-def roapi(folder: Path) -> Iterator[Server | None]:
+def roapi(folder: Path) -> Iterator[tuple[Server, int] | None]:
     program = os.environ.get("ROAPI") or shutil.which("roapi")
     if program is None:
         yield None
@@ -160,8 +164,8 @@ def roapi(folder: Path) -> Iterator[Server | None]:
         f"{where}/api/tables/candles?columns={COLUMNS}"
         "&filter%5Btime%5Dgte={start}&filter%5Btime%5Dlt={end}&limit=1000000"
     )
-    with running([program, "-c", "roapi.yml"], probe=f"{where}/health", folder=folder):
-        yield Server("ROAPI", url)
+    with running([program, "-c", "roapi.yml"], probe=f"{where}/health", folder=folder) as pid:
+        yield Server("ROAPI", url), pid
 
 
 @contextlib.contextmanager
@@ -209,8 +213,9 @@ def measured(
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     errors = sum(map(int, re.findall(r"(?:connect|read|write|timeout|responses:) (\d+)", said)))
     found = dict(re.findall(r"(50|99)%\s+(\S+)", said))
-    rate = re.search(r"Requests/sec:\s+(\S+)", said)
+    rate, answers = (re.search(rf"{what}", said) for what in (r"Requests/sec:\s+(\S+)", r"(\d+) requests in"))
     return {
+        "answers": float(answers[1]) if answers else 0.0,
         "rate": float(rate[1]) if rate else 0.0,
         "p50": milliseconds(found.get("50", "0ms")),
         "p99": milliseconds(found.get("99", "0ms")),
@@ -255,7 +260,8 @@ def main(seconds: int = 8) -> None:
         folder = Path(name)
         prepared(folder)
         ours, _ = stack.enter_context(tidytape(folder))
-        others = [stack.enter_context(roapi(folder)), stack.enter_context(fastapi(folder))]
+        rust = stack.enter_context(roapi(folder))
+        others = [rust and rust[0], stack.enter_context(fastapi(folder))]
         against_encode(folder, ours)
         for form, headers in (("JSON", {}), ("Arrow", ARROW)):
             for candles in CANDLES:
@@ -328,18 +334,65 @@ def soak(seconds: int = 60) -> None:
                 )
 
 
+CPU_FORMS = {
+    "JSON": {},
+    "Arrow": ARROW,
+    "Arrow, constants once": {"Accept": f"{ARROW_MIME};constants=once"},
+}
+
+
+def cpu(rounds: int = 5) -> None:
+    """Print the processor time per answer of tidytape, in each form, and of ROAPI."""
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        prepared(folder)
+        ours = stack.enter_context(tidytape(folder))
+        rust = stack.enter_context(roapi(folder))
+        asked = [(f"tidytape, {form}", *ours, headers) for form, headers in CPU_FORMS.items()]
+        asked += [("ROAPI, Arrow", *rust, ARROW)] if rust else []
+        for candles in CANDLES:
+            times: dict[str, list[float]] = {form: [] for form, *_ in asked}
+            for turn in range(rounds + 1):  # the first is not counted: nobody starts cold
+                for form, server, pid, headers in asked:
+                    before = processor_time(pid)
+                    found = loaded(server, headers, candles=candles, clients=4, seconds=3, folder=folder)
+                    spent = (processor_time(pid) - before) / found["answers"] * 1e3
+                    times[form] += [spent] if turn else []
+            for form, server, _, headers in asked:
+                plain = server.headers | headers | {"Accept-Encoding": "identity"}
+                size = len(httpx.get(at(server, candles), headers=plain).raise_for_status().content)
+                print(
+                    f"{candles:>7,} candles: {form:<32}{median(times[form]):>7.2f} ms of a processor "
+                    f"({min(times[form]):.2f} to {max(times[form]):.2f}), {size:>10,} bytes",
+                    flush=True,
+                )
+
+
+def processor_time(pid: int) -> float:
+    """Return the processor time that a process and all below it took. [s]"""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    ticks = int(fields[11]) + int(fields[12])  # of the user and of the system
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(processor_time, children_of(pid)))
+
+
 def resident(pid: int) -> int:
     """Return the memory of a process and all below it, shared pages counted each time. [MiB]"""
-    # A thread's children are its own.
-    children = [
-        one for told in Path(f"/proc/{pid}/task").glob("*/children") for one in told.read_text().split()
-    ]
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20 + sum(resident(int(child)) for child in children)
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20 + sum(map(resident, children_of(pid)))
+
+
+def children_of(pid: int) -> list[int]:
+    # A thread's children are its own.
+    return [
+        int(one) for told in Path(f"/proc/{pid}/task").glob("*/children") for one in told.read_text().split()
+    ]
 
 
 if __name__ == "__main__":
+    jobs = {"soak": soak, "cpu": cpu}
+    job, numbers = (
+        (jobs[sys.argv[1]], sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in jobs else (main, sys.argv[1:])
+    )
     if not shutil.which("wrk"):
         raise SystemExit("this needs wrk")
-    job, numbers = (soak, sys.argv[2:]) if sys.argv[1:2] == ["soak"] else (main, sys.argv[1:])
     job(*map(int, numbers))

@@ -283,6 +283,24 @@ def from_text(text: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     return text == "true" if dtype == pl.Boolean else text.cast(dtype)
 
 
+@st.composite
+def frames_with_constants(draw: st.DrawFn, kind: DataType) -> pl.DataFrame:
+    """Return a frame with some columns that have the value of one of their rows on every row, unknown columns too."""
+    frame = draw(frames(kind))
+    number = st.sampled_from([0.0, -0.0, math.nan, math.inf, 1e-320, 0.1])
+    column = st.lists(number | st.none(), min_size=frame.height, max_size=frame.height)
+    frame = frame.with_columns(
+        pl.Series("numbers", draw(column), pl.Float64),
+        pl.Series("small", draw(column), pl.Float32),
+        pl.lit(draw(texts)).alias("note"),
+        pl.lit(draw(st.integers(0, 2**64 - 1)), pl.UInt64).alias("count"),
+        pl.lit(None).alias("nothing"),
+    )
+    constants = draw(st.sets(st.sampled_from(frame.columns))) if frame.height else ()
+    row = draw(st.integers(0, max(frame.height - 1, 0)))
+    return frame.with_columns(frame[name].new_from_index(row, frame.height) for name in constants)
+
+
 @pytest.mark.slow
 @given(st.data(), ALL_TYPES)
 def test_a_flat_frame_comes_back_from_csv(data: st.DataObject, kind: DataType) -> None:
@@ -297,6 +315,15 @@ def test_a_flat_frame_comes_back_from_csv(data: st.DataObject, kind: DataType) -
         numbers = pl.selectors.by_dtype(pl.List(pl.Float64))
         finite = pl.when(pl.element().is_finite()).then(pl.element())
         assert_same(back, frame.with_columns(numbers.list.eval(finite)))
+
+
+@pytest.mark.slow
+@given(st.data(), ALL_TYPES)
+def test_constants_that_travel_once_come_back_bit_by_bit(data: st.DataObject, kind: DataType) -> None:
+    frame = data.draw(frames_with_constants(kind))
+    plain = from_arrow(to_arrow(frame, kind.name), kind.name)
+    once = from_arrow(to_arrow(frame, kind.name, constants_once=True), kind.name)
+    assert_same(once, plain)
 
 
 @pytest.mark.slow
@@ -536,7 +563,8 @@ def test_a_broken_body_is_a_frame_or_a_decode_error(data: st.DataObject, kind: D
 @pytest.mark.slow
 @given(st.data(), ALL_TYPES)
 def test_a_broken_stream_is_a_frame_or_a_decode_error(data: st.DataObject, kind: DataType) -> None:
-    body = data.draw(broken(to_arrow(data.draw(frames(kind)), kind.name)))
+    frame = data.draw(frames_with_constants(kind))
+    body = data.draw(broken(to_arrow(frame, kind.name, constants_once=data.draw(st.booleans()))))
     try:
         frame = from_arrow(body, kind.name)
     except DecodeError:

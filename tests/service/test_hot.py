@@ -1,4 +1,7 @@
-"""Points in memory: the same bytes as without, never older than the lake, never more than their bound."""
+"""Points in memory: the same bytes as without, never older than the lake, never more than their bound.
+
+The law of each answer holds for JSON and for both forms of Arrow.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.ipc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +30,10 @@ from tidytape.service.answer import _hot as hot
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits
 from tidytape.times import DAY, MINUTE, SECOND
+from tidytape.wire import from_arrow, to_arrow
+from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._encode import encode_all
+from tidytape.wire._sessions import row_count
 
 FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z
 DAYS = 3
@@ -134,7 +142,32 @@ def require_same(lake: Lake, asked: PointsQuery) -> None:
         hot_frame, hot_body = warm(lake, asked)
         assert hot_frame.equals(frame)
         assert hot_frame.schema == frame.schema
-        assert hot_body == ((body, frame.height) if in_memory else None)
+        assert hot_body == ((body, row_count(frame)) if in_memory else None)
+        require_same_arrow(lake, asked, frame, in_memory=bool(in_memory))
+
+
+def require_same_arrow(lake: Lake, asked: PointsQuery, frame: pl.DataFrame, *, in_memory: bool) -> None:
+    """Require that an answer in Arrow has the columns and the metadata of the frame's, and is read as the same frame."""
+    own = engine(lake)
+    markets, (name,) = own.markets(asked), asked.type
+    notes = own.notes(asked, markets, [(name, frame)])
+    read = from_arrow(to_arrow(frame, name, notes), name)
+    for form in (ARROW_MIME, ONCE_MIME):
+        hot_body = own.body(asked, markets, form=form)
+        if not in_memory:
+            assert hot_body is None
+            continue
+        assert hot_body is not None
+        assert hot_body[1] == row_count(frame)
+        body = to_arrow(frame, name, notes, constants_once=form == ONCE_MIME)
+        assert table(hot_body[0]).equals(table(body), check_metadata=True)
+        assert from_arrow(hot_body[0], name).equals(read)
+        assert from_arrow(hot_body[0], name).schema == read.schema
+
+
+def table(body: bytes) -> Any:
+    with pa.ipc.open_stream(body) as reader:
+        return reader.read_all()
 
 
 FIRSTS, LENGTHS = st.integers(-1_600, (DAYS + 1) * 1_440), st.integers(1, 3_000)

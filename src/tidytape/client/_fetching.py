@@ -49,13 +49,13 @@ from tidytape.errors import (
 )
 from tidytape.query import PointsQuery, hinted_window
 from tidytape.times import Span, union, without
-from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._notes import Note
 
 R = TypeVar("R")
 
-_ACCEPT = f"{ARROW_MIME}, {JSON_MIME};q=0.9"
+_ACCEPT = f"{ONCE_MIME}, {ARROW_MIME};q=0.9, {JSON_MIME};q=0.8"
 _POLL = 0.1
 """Pause between two looks whether the other process has finished its fetch. [s]"""
 

@@ -1,13 +1,14 @@
 """Tidy frames as Arrow IPC streams, so that a client and a service of tidytape need not write values as text.
 
 Any Arrow implementation can read the streams. The columns are those of the schema; identity columns are dictionaries,
-times are ``timestamp[ns, UTC]``.
+times are ``timestamp[ns, UTC]``. Between a client and a service of tidytape a column with the same value on every row
+travels once, see `tidytape.wire._constants`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,24 +20,45 @@ import pyarrow.ipc
 from tidytape.errors import DecodeError, shown
 from tidytape.schema import LEVELS, Columns, Schema, wire_schema
 from tidytape.schema import data_type as facts_of
+from tidytape.wire._constants import (
+    CATEGORY,
+    CONSTANTS_KEY,
+    TIME,
+    Constant,
+    constant_of,
+    read_constants,
+    write_constants,
+)
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire._notes import ARROW_KEY, Note, write_notes
 from tidytape.wire._sessions import IN_PROGRESS, older_schema, travelling, unnested
-from tidytape.wire._tidy import DATA_UNTIL, with_finality, with_known
+from tidytape.wire._tidy import DATA_UNTIL, has_ended, with_finality, with_known
 
 ARROW_MIME = "application/vnd.apache.arrow.stream"
 """The media type of an Arrow IPC stream."""
 
+ONCE_MIME = f"{ARROW_MIME};constants=once"
+"""The media type of a stream in which a column with the same value on every row travels once."""
+
 _TYPE = b"tidytape.type"
 """The key of the data type in the metadata of a stream."""
 
-_LARGE = 10_000  # rows from which on `_table` looks for columns of a single category
+VERSION_KEY, VERSION = b"tidytape.version", b"2"
+"""The key of the version of the format in the metadata of a stream, and the version that this release writes."""
+
+_LARGE = 10_000  # rows from which on `_array` looks for columns of a single category
 
 ARROW_BEGIN, ARROW_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
 """The first and the last bytes of a stream."""
 
 
-def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None = None) -> bytes:
+def to_arrow(
+    frame: pl.DataFrame,
+    data_type: str,
+    notes: Sequence[Note] | None = None,
+    *,
+    constants_once: bool = False,
+) -> bytes:
     """Write a tidy frame as an Arrow IPC stream.
 
     Parameters
@@ -47,11 +69,15 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
         Data type of the frame. The metadata of the stream has it under ``tidytape.type``.
     notes : sequence of Note, optional
         Notes about markets whose points do not fill the window. The metadata has them under ``tidytape.notes``.
+    constants_once : bool
+        Write a column with the same value on every row into the metadata, under ``tidytape.constants``. `from_arrow`
+        restores it; other readers do not. If False, every column is on every row, and any Arrow reader can read it.
 
     Returns
     -------
     bytes
-        One schema and one record batch, uncompressed. [byte]
+        One schema and one record batch, uncompressed. The metadata has the version of the format under
+        ``tidytape.version``. [byte]
 
     Examples
     --------
@@ -59,37 +85,116 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
     >>> from_arrow(to_arrow(frame, "TRADE"), "TRADE").equals(frame)
     True
     """
-    table = _table(frame.drop(IN_PROGRESS, strict=False).rechunk())
-    metadata = {_TYPE: data_type} | ({} if notes is None else {ARROW_KEY: write_notes(notes)})
-    table = table.replace_schema_metadata(metadata)
-    # Write twice. The first time only measures: letting the stream grow takes eight times as long.
-    size_counter = pa.MockOutputStream()
-    _write(table, size_counter)
-    stream = pa.allocate_buffer(size_counter.size())
-    _write(table, pa.FixedSizeBufferWriter(stream))
-    return bytes(stream)
+    columns = {
+        column.name: _array(column) for column in frame.rechunk().get_columns() if column.name != IN_PROGRESS
+    }
+    return _stream(columns, frame.height, data_type, notes, constants_once=constants_once)
 
 
-def _table(frame: pl.DataFrame) -> pa.Table:
-    """Return a table with the classic layout of strings, which every reader knows, instead of polars' string views."""
-    oldest = pl.CompatLevel.oldest()
-    if frame.height < _LARGE:
-        return frame.to_arrow(compat_level=oldest)
-
-    def array(column: pl.Series) -> pa.Array:
+def _array(column: pl.Series) -> Any:
+    """Return a column with the classic layout of strings, which every reader knows, instead of polars' string views."""
+    if column.dtype == pl.Categorical and len(column) >= _LARGE and not column.null_count():
         physical = column.to_physical()
-        if column.dtype == pl.Categorical and not column.null_count() and physical.min() == physical.max():
-            # Convert a column of one category here: polars takes longer for it than for all columns of numbers.
-            words = column.head(1).to_arrow(compat_level=oldest)
-            return pa.DictionaryArray.from_arrays(np.zeros(len(column), np.uint32), words.dictionary)
-        return column.to_arrow(compat_level=oldest)
-
-    return pa.Table.from_arrays([array(column) for column in frame.get_columns()], names=frame.columns)
+        # Convert a column of one category here: polars takes longer for it than for all columns of numbers.
+        if physical.min() == physical.max():
+            return Constant(column[0], CATEGORY).array(pa.array(np.zeros(len(column), np.uint32)))
+    return column.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-def _write(table: pa.Table, sink: pa.NativeFile) -> None:
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+def encode_batches(
+    data_type: str,
+    batches: Sequence[Any],
+    known: Mapping[str, Any],
+    notes: Sequence[Note] | None = None,
+    *,
+    constants_once: bool = False,
+) -> bytes:
+    """Return the stream that `to_arrow` returns, from record batches of the points of one market.
+
+    Parameters
+    ----------
+    data_type : str
+    batches : sequence of pyarrow.RecordBatch
+        Columns that differ from point to point, at least one row of each.
+    known : dict of str to object
+        The other columns except ``is_final``, which every row has in common; times in ns since the epoch.
+    notes, constants_once
+        As for `to_arrow`.
+
+    Returns
+    -------
+    bytes
+        As `to_arrow` returns it. [byte]
+    """
+    points = pa.concat_batches(batches)
+    columns = dict(zip(points.schema.names, points.columns, strict=True))
+    columns["is_final"] = _finality(columns["timestamp"], known)
+    for name, dtype in _known_types(data_type):
+        columns[name] = Constant(known[name], dtype)
+    ordered = {name: columns[name] for name in (*wire_schema(data_type).names, DATA_UNTIL) if name in columns}
+    return _stream(ordered, points.num_rows, data_type, notes, constants_once=constants_once)
+
+
+@cache
+def _known_types(data_type: str) -> list[tuple[str, Any]]:
+    """Return the columns that all points of a market have in common, with their Arrow types."""
+    schema = wire_schema(data_type)
+    names = {*schema.identity, *schema.descriptors} - {"side", "is_final"}
+    texts = [(name, CATEGORY) for name in schema.names if name in names and name != "block_size"]
+    return [*texts, *([("block_size", pa.float64())] if "block_size" in names else []), (DATA_UNTIL, TIME)]
+
+
+def _finality(times: Any, known: Mapping[str, Any]) -> Any:
+    """Return the column ``is_final`` of points."""
+    until = known[DATA_UNTIL]
+    if until is None:
+        return Constant(None, pa.bool_())
+    is_final = has_ended(times.view(pa.int64()).to_numpy(), known["interval"], until=until)
+    final_count = np.count_nonzero(is_final)
+    is_mixed = 0 < final_count < len(is_final)
+    return pa.array(is_final) if is_mixed else Constant(bool(final_count), pa.bool_())
+
+
+def _stream(
+    columns: Mapping[str, Any],
+    rows: int,
+    data_type: str,
+    notes: Sequence[Note] | None,
+    *,
+    constants_once: bool,
+) -> bytes:
+    """Write columns, each an Arrow array or a Constant, as `to_arrow` does."""
+    arrays, constants = {}, {}
+    zeros = None if constants_once else pa.array(np.zeros(rows, np.uint32))
+    for place, (name, column) in enumerate(columns.items()):
+        if isinstance(column, Constant):
+            if constants_once:
+                constants[name] = place, column
+            else:
+                arrays[name] = column.array(zeros)
+        # The times always travel as a column, which says how many rows there are.
+        elif constants_once and rows and name != "timestamp" and (constant := constant_of(column)):
+            constants[name] = place, constant
+        else:
+            arrays[name] = column
+    metadata = {_TYPE: data_type, VERSION_KEY: VERSION}
+    if notes is not None:
+        metadata[ARROW_KEY] = write_notes(notes)
+    if constants:
+        metadata[CONSTANTS_KEY] = write_constants(constants)
+    batch = pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays], metadata=metadata)
+    # A writer would write the batch twice, the first time only to measure it: letting the stream grow takes longer.
+    return b"".join([_head(batch), batch.serialize(), ARROW_END])
+
+
+def _head(batch: pa.RecordBatch) -> Any:
+    """Return the messages of a stream before its record batch: the schema and the dictionaries."""
+    if not any(map(pa.types.is_dictionary, batch.schema.types)):
+        return batch.schema.serialize()
+    empty, sink = batch.slice(0, 0), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(empty)
+    return memoryview(sink.getvalue())[: -empty.serialize().size - len(ARROW_END)]
 
 
 def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
@@ -112,8 +217,8 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not a complete and valid Arrow stream of this data type, its columns are not the schema's, or it
-        has more than 256 other columns or a column of structs.
+        If the body is not a complete and valid Arrow stream of this data type, its version is newer than this release
+        of tidytape, its columns are not the schema's, or it has more than 256 other columns or a column of structs.
 
     Notes
     -----
@@ -154,19 +259,30 @@ def _schema_of(sent_names: Collection[str], name: str) -> Schema:
 _NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError)
 
 
-def _read(body: bytes, name: str) -> pl.DataFrame:
+def _read(body: bytes, data_type: str) -> pl.DataFrame:
     with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
+        metadata = reader.schema.metadata or {}
+        _check_version(metadata.get(VERSION_KEY))
         # Services of old releases do not name the type; then the columns alone say whether it is this one.
-        sent_type = (reader.schema.metadata or {}).get(_TYPE, name.encode())
-        if sent_type != name.encode():
+        sent_type = metadata.get(_TYPE, data_type.encode())
+        if sent_type != data_type.encode():
             raise Fault(f"the stream is of type {shown(sent_type.decode('utf-8', 'replace'))}")
         sent_schema = reader.schema.remove_metadata()
-        plain_schema = _plain_schema(sent_schema, name)
+        constants = read_constants(metadata.get(CONSTANTS_KEY, b"{}"))
+        fields = list(sent_schema)
+        for name, (place, value) in constants.items():
+            fields.insert(place, pa.field(name, value.type))
+        whole_schema = _plain_schema(pa.schema(fields), data_type)
+        plain_schema = pa.schema([field for field in whole_schema if field.name not in constants])
+        constant_size = sum(value.nbytes for _, value in constants.values())
         batches, rows, byte_count = [], 0, 0
         for batch in reader:
             # A dictionary that batches share counts once per batch, because a cast copies it.
-            rows, byte_count = rows + batch.num_rows, byte_count + batch.nbytes
-            check_cells(rows, len(plain_schema), len(body))
+            rows, byte_count = (
+                rows + batch.num_rows,
+                byte_count + batch.nbytes + batch.num_rows * constant_size,
+            )
+            check_cells(rows, len(whole_schema), len(body))
             check_bytes(byte_count, len(body))
             batches.append(batch)
         # Equal schemas may differ in the metadata of fields, which may tell polars to read other dtypes: drop it.
@@ -177,7 +293,21 @@ def _read(body: bytes, name: str) -> pl.DataFrame:
         _check_values(column)
     frame = pl.from_arrow(table if plain_schema == sent_schema else table.cast(plain_schema))
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
-    return frame
+    if not constants:
+        return frame
+    restored = {
+        name: pl.Series(name, value).new_from_index(0, rows) for name, (_, value) in constants.items()
+    }
+    return pl.DataFrame([restored[name] if name in restored else frame[name] for name in whole_schema.names])
+
+
+def _check_version(sent: bytes | None) -> None:
+    """Raise Fault if this release cannot read the version of a stream; a stream of the first version may have none."""
+    if sent not in {None, b"1", VERSION}:
+        raise Fault(
+            f"the stream has version {shown(str(sent, 'utf-8', 'replace'), 20)} of the format, and this release of "
+            f"tidytape reads up to version {VERSION.decode()}; update tidytape: ``pip install --upgrade tidytape``"
+        )
 
 
 @lru_cache(64)

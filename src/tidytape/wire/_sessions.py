@@ -171,11 +171,25 @@ def block_in_progress(until: pl.Expr) -> pl.Expr:
     return pl.when(~pl.col("is_final").fill_null(value=False)).then(block).alias(IN_PROGRESS)
 
 
+def row_count(frame: pl.DataFrame) -> int:
+    """Return the number of rows of a frame as it travels; of market profiles the number of their levels."""
+    return int(rows_before(frame)[-1])
+
+
+def rows_before(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
+    """Return how many rows, or levels, stand before each row, and after the last."""
+    if LEVELS not in frame.columns:
+        return np.arange(frame.height + 1)
+    return np.concatenate([np.zeros(1, np.int64), _counts(frame).cumsum()])
+
+
+def _counts(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
+    return frame[LEVELS].list.len().fill_null(0).cast(pl.Int64).to_numpy()
+
+
 def unnested(frame: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Return the levels of all sessions, one after the other, and how many each session has."""
-    levels = frame[LEVELS]
-    counts = levels.list.len().fill_null(0).cast(pl.Int64).to_numpy()
-    return levels.explode(empty_as_null=False, keep_nulls=False).struct.unnest(), counts
+    return frame[LEVELS].explode(empty_as_null=False, keep_nulls=False).struct.unnest(), _counts(frame)
 
 
 def regrouped(rows: pl.Series, counts: npt.NDArray[np.int64]) -> pl.Series:

@@ -37,6 +37,8 @@ from tidytape.service.answer._plans import PLANS, reads, require_touched, tpo_of
 from tidytape.service.answer._scan import MARKET, UNHURRIED, Limits, Market, MarketsByType, MarketScan
 from tidytape.service.answer._selection import grouped, selected
 from tidytape.times import SECOND
+from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME, encode_batches
+from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._encode import encode_series
 from tidytape.wire._notes import Note
 
@@ -154,29 +156,35 @@ class Engine:
         descending = [name == "timestamp" for name in columns]
         return frame.reverse().sort(columns, descending=descending, maintain_order=True)
 
-    def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
-        """Return the answer as JSON and its number of rows, if it is of one market whose points can be kept in memory.
+    def body(
+        self, query: PointsQuery, markets: MarketsByType, *, form: str = JSON_MIME
+    ) -> tuple[bytes, int] | None:
+        """Return the answer and its number of rows, if it is of one market whose points can be kept in memory.
 
-        It has the same bytes as `tidytape.wire.encode_all` of `frames` and `notes`.
+        In JSON it has the same bytes as `tidytape.wire.encode_all` of `frames` and `notes`; in Arrow the same bytes as
+        `tidytape.wire.to_arrow`. None for every other form.
         """
-        if len(query.type) > 1 or len(markets[query.type[0]]) > 1:
+        series_of = {JSON_MIME: hot.texts, ARROW_MIME: hot.batches, ONCE_MIME: hot.batches}.get(form)
+        if series_of is None or len(query.type) > 1 or len(markets[query.type[0]]) > 1:
             return None
         (name,), (market,) = query.type, markets[query.type[0]]
         scan = MarketScan(self.lake, market, query, limits=self.limits)
-        descriptors = description(name, scan)  # before the events are read
-        texts = hot.texts(scan, name)
-        if texts is None:
+        names = {**market.names(scan.interval), **description(name, scan)}  # before the events are read
+        series = series_of(scan, name)
+        if series is None:
             return None
-        series = [
-            ({**market.names(scan.interval), **descriptors, "side": text.side}, text.parts) for text in texts
-        ]
-        first, last = max(text.first for text in texts), min(text.last for text in texts)
+        first, last = max(part.first for part in series), min(part.last for part in series)
         notes = [
             *notes_of_query(query, name, [market]),
             *notes_of_sides(name, [scan]),
             *note_of_reach(query, name, scan, first, last),
         ]
-        return encode_series(name, series, notes), sum(text.rows for text in texts)
+        rows = sum(part.rows for part in series)
+        if form == JSON_MIME:
+            texts = [({**names, "side": part.side}, part.parts) for part in series]
+            return encode_series(name, texts, notes), rows
+        batches = [batch for part in series for batch in part.parts]
+        return encode_batches(name, batches, names, notes, constants_once=form == ONCE_MIME), rows
 
     def notes(
         self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]

@@ -1,4 +1,4 @@
-"""The points of recent answers in memory, as frames and as JSON.
+"""The points of recent answers in memory, as frames, as Arrow and as JSON.
 
 A point of one market depends only on the events of its own interval, so neither its values nor its text depend on the
 window of a query. Points are kept in spans of up to 1,440 points. The key of a span has the names of the files that may
@@ -8,12 +8,13 @@ events that are recorded today leave the points of yesterday in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidytape.catalogue import Side, SortDirection
@@ -25,6 +26,7 @@ from tidytape.service.answer._plans import PLANS, is_alone, require_touched
 from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import DAY, HOUR, SECOND
 from tidytape.wire._encode import PointTexts, point_texts
+from tidytape.wire._sessions import row_count, rows_before
 
 _POINTS = 1_440  # points of a span: a day of minutes
 _LONGEST = 60 * DAY  # the longest span
@@ -58,10 +60,22 @@ class _Key:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The rows of the points of a span, and the time of each row. [ns since the epoch]"""
+    """The rows of the points of a span, and the time of each row. [ns since the epoch]
+
+    ``batch`` has the `varying_columns` as Arrow, in the memory of ``points``.
+    """
 
     points: pl.DataFrame
     times: NDArray[np.int64]
+    batch: Any
+
+    def part(self, first: int, last: int) -> Any:
+        """Return the rows from number ``first`` to ``last``, exclusive, as Arrow."""
+        return self.batch.slice(first, last - first)
+
+    def count(self, first: int, last: int) -> int:
+        """Return the number of these rows, of market profiles that of their levels."""
+        return row_count(self.points[first:last])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +86,14 @@ class _Text:
     times: NDArray[np.int64]
     rows: NDArray[np.int64]
 
+    def part(self, first: int, last: int) -> memoryview:
+        """Return the text of the points from number ``first`` to ``last``, exclusive."""
+        return self.points.part(first, last)
+
+    def count(self, first: int, last: int) -> int:
+        """Return the number of rows of these points."""
+        return int(self.rows[last] - self.rows[first])
+
 
 FRAMES = Recent[_Key, _Frame](64 * 2**20)
 """Frames of points that this process keeps."""
@@ -80,16 +102,19 @@ TEXTS = Recent[_Key, _Text](64 * 2**20)
 """JSON of points that this process keeps."""
 
 
+T = TypeVar("T", _Frame, _Text)
+
+
 @dataclass(frozen=True, slots=True)
-class HotText:
-    """The points of one series in a window as JSON.
+class HotSeries:
+    """The points of one series in a window.
 
     Attributes
     ----------
     side : str or None
         The side of the series; None if series of the data type have no side.
-    parts : list of memoryview
-        For `tidytape.wire.encode_series`.
+    parts : list
+        The points in parts: memoryviews for `tidytape.wire.encode_series` from `texts`, record batches from `batches`.
     rows : int
         Number of rows of the series' frame, at least one.
     first, last : int
@@ -97,7 +122,7 @@ class HotText:
     """
 
     side: str | None
-    parts: list[memoryview]
+    parts: list[Any]
     rows: int
     first: int
     last: int
@@ -122,28 +147,52 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
     return pl.concat(parts) if parts else wire_schema(name).empty()
 
 
-def texts(scan: MarketScan, name: str) -> list[HotText] | None:
+def texts(scan: MarketScan, name: str) -> list[HotSeries] | None:
     """Return the points of a market as JSON, by series; None if it has none, or if `frame` returns None."""
-    hot_texts = []
+    return _series(scan, name, _texts)
+
+
+def batches(scan: MarketScan, name: str) -> list[HotSeries] | None:
+    """Return the `varying_columns` of the points of a market as Arrow, by series.
+
+    None if it has no points, or if `frame` returns None.
+    """
+    return _series(scan, name, _frames)
+
+
+def varying_columns(name: str) -> list[str]:
+    """Return the columns that may differ between the points of a market: neither its names nor descriptors."""
+    schema = wire_schema(name)
+    fixed = {*schema.identity, *schema.descriptors} - {"side"}
+    return [column for column in schema.names if column not in fixed]
+
+
+def _series(
+    scan: MarketScan,
+    name: str,
+    spans_of: Callable[[MarketScan, str, Sequence[_Key]], list[T] | None],
+) -> list[HotSeries] | None:
+    """Return the points of a market by series; None if it has none, or if ``spans_of`` returns None."""
+    hot_series = []
     for series in _of_sides(scan, name) or ():
         keys = _keys(series, name)
-        spans = None if keys is None else _texts(series, name, keys)
+        spans = None if keys is None else spans_of(series, name, keys)
         if spans is None:
             return None
         spans_inside = _inside(spans, series)
         if not spans_inside:
             continue
         (head, (first, _)), (tail, (_, last)) = spans_inside[0], spans_inside[-1]
-        hot_texts.append(
-            HotText(
+        hot_series.append(
+            HotSeries(
                 None if series.query.side is None else str(series.query.side),
-                [span.points.part(*numbers) for span, numbers in spans_inside],
-                sum(int(span.rows[end] - span.rows[begin]) for span, (begin, end) in spans_inside),
+                [span.part(*numbers) for span, numbers in spans_inside],
+                sum(span.count(*numbers) for span, numbers in spans_inside),
                 int(head.times[first]),
                 int(tail.times[last - 1]),
             )
         )
-    return hot_texts or None
+    return hot_series or None
 
 
 def _of_sides(scan: MarketScan, name: str) -> list[MarketScan] | None:
@@ -227,7 +276,7 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
                 if len(missing_keys) == 1
                 else computed_frame.points[np.arange(first, last)]
             )
-            frames[key] = frame = _Frame(rows, computed_frame.times[first:last].copy())
+            frames[key] = frame = _Frame(rows, computed_frame.times[first:last].copy(), _batch(rows, name))
             FRAMES.put(key, frame, size=key.size + frame_size(rows) + frame.times.nbytes)
     return [frames[key] for key in keys]
 
@@ -247,8 +296,15 @@ def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | Non
             return None
     plan = PLANS[name].points(span_scan).with_columns(*scan.market.named(scan.interval))
     schema = wire_schema(name)
-    points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False))
-    return _Frame(points, points["timestamp"].to_physical().to_numpy())
+    points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False)).rechunk()
+    return _Frame(points, points["timestamp"].to_physical().to_numpy(), None)
+
+
+def _batch(points: pl.DataFrame, name: str) -> Any:
+    """Return the varying columns of points as a record batch."""
+    columns = points.select(varying_columns(name)).get_columns()
+    arrays = [column.to_arrow(compat_level=pl.CompatLevel.oldest()) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
 def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | None:
@@ -263,22 +319,20 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
         all_texts = point_texts(pl.concat(frame.points for frame in frames), name)
         first = 0
         for key, frame in zip(missing_keys, frames, strict=True):
-            times, rows = np.unique(frame.times, return_index=True)  # a point may have many rows
+            times, starts = np.unique(frame.times, return_index=True)  # a point may have many rows
+            rows = rows_before(frame.points)[np.append(starts, len(frame.times))]
             last = first + len(times)
-            texts[key] = text = _Text(all_texts.copy(first, last), times, np.append(rows, len(frame.times)))
+            texts[key] = text = _Text(all_texts.copy(first, last), times, rows)
             TEXTS.put(key, text, size=key.size + text.points.size + text.times.nbytes + text.rows.nbytes)
             first = last
     return [texts[key] for key in keys]
 
 
-T = TypeVar("T", _Frame, _Text)
-
-
 def _inside(spans: Sequence[T], scan: MarketScan) -> list[tuple[T, tuple[int, int]]]:
     """Return the spans with points in the window, each with the positions where these points begin and end."""
-    spans_inside = []
+    spans_inside, window = [], (scan.start, scan.end)
     for span in spans:
-        first, last = np.searchsorted(span.times, (scan.start, scan.end))
+        first, last = np.searchsorted(span.times, window)
         if last > first:
             spans_inside.append((span, (int(first), int(last))))
     return spans_inside

@@ -81,8 +81,7 @@ def _markets(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
             expected="a class that one of the selected markets has",
             code="INVALID_SYMBOL",
         )
-    rows = markets.sort("exchange", "raw_symbol").iter_rows(named=True)
-    return _with_notes([_market(row, query) for row in rows], without_events, query)
+    return _with_notes([_market(row, query) for row in markets.rows(named=True)], without_events, query)
 
 
 def _without_events(market: tuple[str, str], partitions: Sequence[tuple[str, str]]) -> Market:
@@ -98,8 +97,11 @@ def _with_notes(markets: list[Market], without_events: list[Market], query: Poin
 
 
 def _among(markets: pl.DataFrame, column: str, names: Sequence[str]) -> pl.DataFrame:
-    # Comparing with one name takes a quarter of the time of `is_in`.
-    return markets.filter(pl.col(column) == names[0] if len(names) == 1 else pl.col(column).is_in(names))
+    if len(names) > 1:
+        return markets.filter(pl.col(column).is_in(names))
+    # Comparing with one name takes a quarter of the time of `is_in`, and a filter four times as long as comparing.
+    is_named = markets[column] == names[0]
+    return markets if is_named.all(ignore_nulls=False) else markets.filter(is_named)
 
 
 def _market(row: Mapping[str, object], query: PointsQuery) -> Market:

@@ -30,7 +30,7 @@ from tidytape.service.answer._estimate import Estimate, Statistics, estimated
 from tidytape.service.answer._scan import Market, MarketsByType
 from tidytape.service.stream._moments import Moment, after, touched_spans
 from tidytape.times import SECOND, Span, intersected, union
-from tidytape.wire._sessions import IN_PROGRESS
+from tidytape.wire._sessions import IN_PROGRESS, row_count
 from tidytape.wire._tidy import DATA_UNTIL, identity_columns, with_finality
 
 _POINTS = 1_000  # of a market in the first part of a difference
@@ -201,7 +201,7 @@ def next_part(remainder: Remainder, since: Moment | None, now: Moment) -> tuple[
             members = changed if query.group_by is None else remainder.markets[name]
             part = query.model_copy(update={"type": (name,), "start": at, "end": cut})
             frames |= _changed(name, part, members, since, now, already=remainder.already.get(name))
-    rows = sum(frame.height for frame in frames.values())
+    rows = sum(map(row_count, frames.values()))
     if rows > 2 * _ROWS_SENT:
         length = max(1, length // 2)
     elif rows < _ROWS_SENT // 4:

@@ -11,6 +11,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, Protocol, Self, TypeVar
@@ -24,10 +25,11 @@ from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits, MarketsByType
-from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._encode import encode_all
 from tidytape.wire._notes import Note
+from tidytape.wire._sessions import row_count
 
 PROTO_MIME = "application/x-protobuf"
 """The media type of an answer as a message PointResponse, for gRPC."""
@@ -125,20 +127,51 @@ def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]
     return pa.Codec(best, compression_level=1).compress(body, asbytes=True), {"Content-Encoding": best}
 
 
-def qualities(header: str) -> dict[str, float]:
-    """Return the quality of each choice that a header such as ``Accept`` names, in lower case; 0 if it is no number."""
-    qualities = {}
+def choices(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Yield each choice that a header such as ``Accept`` names, in lower case, its parameters, and its quality.
+
+    The quality is 0 if it is no number.
+
+    Examples
+    --------
+    >>> list(choices("text/csv;header=absent;q=0.5, */*"))
+    [('text/csv', {'header': 'absent'}, 0.5), ('*/*', {}, 1.0)]
+    """
     for choice in header.lower().split(","):
         name, *options = (part.strip() for part in choice.split(";"))
-        quality = 1.0
-        for option in options:
-            if option.replace(" ", "").startswith("q="):
-                try:
-                    quality = float(option.partition("=")[2])
-                except ValueError:
-                    quality = 0.0
-        qualities[name] = quality
-    return qualities
+        pairs = (option.partition("=") for option in options)
+        parameters = {parameter.strip(): text.strip().strip('"') for parameter, _, text in pairs}
+        try:
+            quality = float(parameters.pop("q", 1.0))
+        except ValueError:
+            quality = 0.0
+        yield name, parameters, quality
+
+
+def qualities(header: str) -> dict[str, float]:
+    """Return the quality of each choice that a header such as ``Accept`` names, in lower case; 0 if it is no number."""
+    return {name: quality for name, _, quality in choices(header)}
+
+
+def form_accepted(accept: str) -> str:
+    """Return the media type of points that a header ``Accept`` asks for.
+
+    Arrow with any quality is preferred to JSON. Of the forms of Arrow the one of higher quality is chosen, of equal
+    qualities the one with constants once. Other parameters, and other values, ask for plain Arrow.
+
+    Examples
+    --------
+    >>> form_accepted("application/vnd.apache.arrow.stream;constants=once, application/json;q=0.9")
+    'application/vnd.apache.arrow.stream;constants=once'
+    >>> form_accepted("application/vnd.apache.arrow.stream;q=0"), form_accepted("*/*")
+    ('application/json', 'application/json')
+    """
+    forms = {JSON_MIME: 0.0, ARROW_MIME: 0.0, ONCE_MIME: 0.0}
+    for name, parameters, quality in choices(accept):
+        if name == ARROW_MIME:
+            form = ONCE_MIME if parameters.get("constants") == "once" else ARROW_MIME
+            forms[form] = max(forms[form], quality)
+    return max(forms, key=lambda form: (forms[form], forms[form] > 0 and form == ONCE_MIME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +277,7 @@ class AnswerTask(Task[Answer]):
         if self.lake is not None:
             engine = engine.at(self.lake)
         query, markets = self.query, self.markets
-        if self.form == JSON_MIME and (body_and_rows := engine.body(query, markets)) is not None:
+        if (body_and_rows := engine.body(query, markets, form=self.form)) is not None:
             body, rows = body_and_rows
             return Answer(*compressed(body, self.coding), rows)
         frames = engine.frames(query, markets)
@@ -252,7 +285,7 @@ class AnswerTask(Task[Answer]):
         if query.group_by is not None or query.gapfill or all(frame.is_empty() for _, frame in frames):
             engine.refuse_finer(query, markets)
         body = _ENCODED[self.form](frames, engine.notes(query, markets, frames))
-        return Answer(*compressed(body, self.coding), sum(frame.height for _, frame in frames))
+        return Answer(*compressed(body, self.coding), sum(row_count(frame) for _, frame in frames))
 
 
 class OverloadedError(Exception):
@@ -307,9 +340,9 @@ def computed(engine: Engine, task: Task[A]) -> A:
 Frames = Sequence[tuple[str, pl.DataFrame]]
 
 
-def _arrow(frames: Frames, notes: Sequence[Note]) -> bytes:
+def _arrow(frames: Frames, notes: Sequence[Note], *, constants_once: bool = False) -> bytes:
     ((name, frame),) = frames  # one Arrow stream has one schema
-    return wire.to_arrow(frame, name, notes)
+    return wire.to_arrow(frame, name, notes, constants_once=constants_once)
 
 
 def _proto(frames: Frames, notes: Sequence[Note]) -> bytes:
@@ -319,7 +352,12 @@ def _proto(frames: Frames, notes: Sequence[Note]) -> bytes:
 
 
 _ENCODED: Mapping[str, Callable[[Frames, Sequence[Note]], bytes]] = MappingProxyType(
-    {JSON_MIME: encode_all, ARROW_MIME: _arrow, PROTO_MIME: _proto}
+    {
+        JSON_MIME: encode_all,
+        ARROW_MIME: _arrow,
+        ONCE_MIME: partial(_arrow, constants_once=True),
+        PROTO_MIME: _proto,
+    }
 )
 """The function that writes the body of an answer, by media type."""
 
