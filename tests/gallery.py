@@ -43,7 +43,8 @@ def candles_with_profile(client: tidytape.Client[pl.DataFrame], place: Place) ->
 
 
 def market_profile(client: tidytape.Client[pl.DataFrame], place: Place) -> object:
-    return plot.market_profile(client.tpo(session="daily", **SPOT, **DAYS), ax=place.add_subplot())
+    levels = client.tpo(session="daily", **SPOT, **DAYS)
+    return plot.market_profile(levels, ax=place.add_subplot(), block_minutes=30)
 
 
 def footprint(client: tidytape.Client[pl.DataFrame], place: Place) -> object:

@@ -16,7 +16,7 @@ from tidytape.budget import TIERS
 from tidytape.catalogue import Change
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery, StreamQuery
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import data_type, wire_schema
 from tidytape.service._accounts import Account, Key
 from tidytape.service._buckets import MemoryBuckets
 from tidytape.service.answer._engine import Engine
@@ -25,6 +25,7 @@ from tidytape.service.stream._streams import Streams
 from tidytape.service.stream._tokens import Tokens
 from tidytape.service.work._bounds import Looks, Unsent
 from tidytape.service.work._computing import Computing, Threads
+from tidytape.wire._sessions import IN_PROGRESS
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import DATA_UNTIL, identity_columns
 
@@ -55,7 +56,7 @@ def account(tier: str = "enterprise", key: str = "e") -> Account:
 def point_of(name: str) -> list[str]:
     """The columns that tell points of a type apart; of levels, those of the point that they belong to."""
     kind = data_type(name)
-    columns = [one for one in identity_columns(kind) if one in schema_of(name).key_of(grouped=False)]
+    columns = [one for one in identity_columns(kind) if one in wire_schema(name).key_of(grouped=False)]
     return [*columns, "timestamp", *(["id"] if name == "TRADE" else [])]
 
 
@@ -107,7 +108,7 @@ class Held:
     def require_answer(self, lake: Lake, query: PointsQuery) -> None:
         """Hold what was sent against the answer to the same query: finals and revisions are history."""
         engine = Engine(lake, keeps=False)
-        for name, answer in engine.frames(query, engine.markets(query), lists_once=True):
+        for name, answer in engine.frames(query, engine.markets(query)):
             final = answer if name == "TRADE" else answer.filter("is_final")
             for sent, expected in ((self.points, answer), (self.finals, final)):
                 held = sent.get(name, expected.clear())
@@ -118,9 +119,9 @@ class Held:
 
 
 def plain(frame: pl.DataFrame, name: str, columns: Sequence[str]) -> pl.DataFrame:
-    aside = {"is_final", DATA_UNTIL}
+    aside = {"is_final", DATA_UNTIL, IN_PROGRESS}
     kept = [column for column in columns if column not in aside]
-    return frame.select(kept).sort(schema_of(name).key_of(grouped=False))
+    return frame.select(kept).sort(wire_schema(name).key_of(grouped=False))
 
 
 def _replaced(held: pl.DataFrame | None, frame: pl.DataFrame, point: list[str]) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from tidytape.schema import (
     column_name,
     data_type,
     schema_of,
+    wire_schema,
 )
 
 SERIES = "exchange raw_symbol normalized_symbol coin category interval"
@@ -48,10 +49,8 @@ COLUMNS = {
     "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": f"{OF_TENOR} is_final implied_volatility",
     "SKEW_OPTION_SUMMARY_AGG": f"{OF_TENOR} is_final skew",
     "VOLUME_PROFILE_AGG": f"{MARKET} {LEVELS} price buy_volume sell_volume volume",
-    "TPO_AGG": f"{MARKET} {LEVELS} period_start period_end block_size_minutes poc_price vah_price val_price "
-    "profile_high profile_low opening_price closing_price ibr_high ibr_low total_tpo_count "
-    "value_area_percentage poor_highs poor_lows total_volume single_prints "
-    "buy_volume sell_volume first_touch_block last_touch_block price block_ids tpo_count volume",
+    "TPO_AGG": f"{MARKET} {LEVELS} buy_volume sell_volume first_touch_block last_touch_block "
+    "is_single_print is_poor_high is_poor_low is_in_progress price block_ids tpo_count volume",
     "VENUEX_LIQUIDATION_AGG": f"{OF_COIN} {LEVELS} price liquidations",
     "BLOCK_BOOK_SNAPSHOT_AGG": f"{MARKET} {LEVELS} side price size",
     "CME_OPEN_INTEREST_AGG": f"{MARKET} {AMOUNTS} open high low value_open value_high value_low "
@@ -62,14 +61,11 @@ COLUMNS = {
 # Every column that is not a double; a name has one dtype wherever it appears.
 DTYPES = {
     **dict.fromkeys([*SERIES.split(), "side", "tenor", "amount_unit"], "category"),
-    "is_final": "bool",
-    **dict.fromkeys(
-        ["timestamp", "first_timestamp", "last_timestamp", "period_start", "period_end"], "timestamp"
-    ),
+    **dict.fromkeys(["is_final", "is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"], "bool"),
+    **dict.fromkeys(["timestamp", "first_timestamp", "last_timestamp"], "timestamp"),
     **dict.fromkeys(["id", "chain", "contract_address"], "string"),
-    **dict.fromkeys(["block_size_minutes", "total_tpo_count", "tpo_count", "cg_marketcap_rank"], "int64"),
+    **dict.fromkeys(["tpo_count", "cg_marketcap_rank"], "int64"),
     **dict.fromkeys(["first_touch_block", "last_touch_block"], "int64"),
-    **dict.fromkeys(["poor_highs", "poor_lows", "single_prints"], "list[float64]"),
     "block_ids": "list[int32]",
 }
 
@@ -81,7 +77,6 @@ POLARS = {
     "bool": pl.Boolean(),
     "timestamp": pl.Datetime("ns", "UTC"),
     "list[int32]": pl.List(pl.Int32),
-    "list[float64]": pl.List(pl.Float64),
 }
 PANDAS = {
     "category": "category",
@@ -256,13 +251,42 @@ def test_block_sizes_are_of_markets() -> None:
     assert (BLOCK_SIZES["block_size"].unit, BLOCK_SIZES["block_size"].nullable) == ("quote per coin", False)
 
 
-def test_sessions_are_market_profiles_without_their_levels() -> None:
-    tpo = schema_of("TPO_AGG")
-    levels = {field.column for field in data_type("TPO_AGG").levels[0].fields}
-    assert {*TPO_SESSIONS.columns} == {column for column in tpo.columns if column.name not in levels}
+def test_a_level_has_nothing_of_its_session_and_a_session_nothing_of_its_levels() -> None:
+    levels, facts = schema_of("TPO_AGG"), data_type("TPO_AGG")
+    shared = {*levels.names} & {*TPO_SESSIONS.names}
+    assert shared == {"timestamp", *levels.identity, *levels.descriptors}
+    assert {field.column for field in facts.fields} <= {*TPO_SESSIONS.names}
+    assert {field.column for field in facts.levels[0].fields} <= {*levels.names}
+    assert [column.name for column in levels.columns if column.dtype.startswith("list")] == ["block_ids"]
     assert TPO_SESSIONS.names[-4:] == ("total_volume", "val_price", "poc_price", "vah_price")
     assert TPO_SESSIONS.key == ("exchange", "raw_symbol", "timestamp")
     assert TPO_SESSIONS.key_of(grouped=True)[0] == "coin"
+
+
+def test_a_market_profile_travels_as_sessions_with_their_levels() -> None:
+    for grouped in (False, True):
+        schema = wire_schema("TPO_AGG", grouped=grouped)
+        sessions = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
+        assert schema.columns[:-1] == sessions.columns
+        assert schema.names[-1] == "levels"
+        assert schema.key == TPO_SESSIONS.key
+    others = [name for name in DATA_TYPES if name != "TPO_AGG"]
+    assert [wire_schema(name, grouped=True) for name in others] == [
+        schema_of(name, grouped=True) for name in others
+    ]
+
+
+def test_lists_of_levels_get_their_fields_in_order_and_keep_unknown_ones() -> None:
+    given = pl.DataFrame({"levels": [[{"extra": "a", "tpo_count": 2.0, "price": 1}], [], None]})
+    frame = wire_schema("TPO_AGG").conform(given)
+    expected = dict(wire_schema("TPO_AGG").polars()["levels"].inner.to_schema())
+    assert dict(frame.schema["levels"].inner.to_schema()) == expected | {"extra": pl.String()}
+    assert frame["levels"].list.len().to_list() == [1, 0, None]
+    assert {name: value for name, value in frame["levels"][0][0].items() if value is not None} == {
+        "price": 1.0, "tpo_count": 2, "extra": "a"
+    }  # fmt: skip
+    with pytest.raises(DecodeError, match="TPO_AGG"):
+        wire_schema("TPO_AGG").conform(pl.DataFrame({"levels": [[{"price": "much"}]]}))
 
 
 def test_empty_prediction_markets_have_pandas_dtypes() -> None:
@@ -376,7 +400,7 @@ def test_conform_reads_an_enum_as_a_category() -> None:
         ("LIQUIDATION_AGG", "liquidations", ["much"]),
         ("LIQUIDATION_AGG", "timestamp", [datetime(2500, 1, 1, tzinfo=UTC)]),  # beyond int64 nanoseconds
         ("TPO_AGG", "block_ids", [[2**31]]),
-        ("TPO_AGG", "total_tpo_count", [1.5]),  # half a count is lost if it is cut
+        ("TPO_AGG", "tpo_count", [1.5]),  # half a count is lost if it is cut
         ("TPO_AGG", "tpo_count", [float("nan")]),
     ],
 )
@@ -387,7 +411,7 @@ def test_conform_refuses_what_does_not_fit(name: str, column: str, values: list[
 
 
 def test_conform_takes_whole_floats_as_counts() -> None:
-    frame = schema_of("TPO_AGG").conform(pl.DataFrame({"total_tpo_count": [3.0, None]}))
+    frame = TPO_SESSIONS.conform(pl.DataFrame({"total_tpo_count": [3.0, None]}))
     assert frame["total_tpo_count"].to_list() == [3, None]
 
 
@@ -411,7 +435,7 @@ def test_require_allows_more_columns() -> None:
 
 
 def test_pandas_dtypes_do_not_depend_on_the_values() -> None:
-    schema = schema_of("TPO_AGG")
+    schema = TPO_SESSIONS
     full = schema.conform(
         pl.DataFrame(
             {
@@ -420,7 +444,6 @@ def test_pandas_dtypes_do_not_depend_on_the_values() -> None:
                 "total_tpo_count": [3, None],
                 "poc_price": [None, None],
                 "single_prints": [[1.0], None],
-                "block_ids": [[0, 1], []],
             }
         )
     )
@@ -428,7 +451,7 @@ def test_pandas_dtypes_do_not_depend_on_the_values() -> None:
     assert frame.dtypes.astype(str).to_dict() == schema.to_pandas(schema.empty()).dtypes.astype(str).to_dict()
     assert frame["total_tpo_count"].tolist() == [3, pd.NA]
     assert frame["timestamp"].tolist() == [pd.Timestamp(0, tz="UTC"), pd.Timestamp(60, unit="s", tz="UTC")]
-    assert np.asarray(frame["block_ids"][0]).tolist() == [0, 1]
+    assert np.asarray(frame["single_prints"][0]).tolist() == [1.0]
     assert frame.index.tolist() == [0, 1]
 
 

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from tidytape.archives import pull
     from tidytape.client import AsyncClient, Client, Fetched, Metadata, Plan
     from tidytape.query import MarketsQuery, PointsQuery
+    from tidytape.wire import flat
 else:
     _ROOMS = frozenset(
         [
@@ -97,6 +98,7 @@ else:
         "Plan": "tidytape.client",
         "MarketsQuery": "tidytape.query",
         "PointsQuery": "tidytape.query",
+        "flat": "tidytape.wire",
         "pull": "tidytape.archives",
     }
 
@@ -159,6 +161,7 @@ __all__ = [
     "client",
     "demo",
     "errors",
+    "flat",
     "lake",
     "plot",
     "pull",

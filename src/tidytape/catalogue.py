@@ -419,6 +419,16 @@ class DataType:
         columns = {field.column for levels in self.levels for field in levels.fields}
         return {"buy_volume", "sell_volume"} <= columns and "volume" not in columns
 
+    @property
+    def has_sessions(self) -> bool:
+        """Whether a point is a session with facts of its own: then its levels and its sessions are two frames."""
+        return any(not levels.flat for levels in self.levels)
+
+    @property
+    def level_rows(self) -> tuple[Levels, ...]:
+        """The arrays of levels that are rows of a frame as it travels; those of a session are a column of its row."""
+        return () if self.has_sessions else self.levels
+
 
 def _double(name: str, column: str, unit: str, doc: str, *, signed: bool = False) -> Field:
     return Field(name, column, "double", unit, doc, signed=signed)

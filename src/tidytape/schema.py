@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tidytape.catalogue import (
     AMOUNT,
@@ -49,6 +49,8 @@ __all__ = [
     "BLOCK_SIZES",
     "HOLDINGS",
     "HOLDING_FIELDS",
+    "LEVELS",
+    "LISTS",
     "MARKETS",
     "PREDICTION_MARKETS",
     "PREDICTION_MARKET_ENTRY",
@@ -62,6 +64,7 @@ __all__ = [
     "data_type",
     "ordered",
     "schema_of",
+    "wire_schema",
 ]
 
 Dtype = Literal[
@@ -76,6 +79,7 @@ Dtype = Literal[
     "list[float64]",
     "list[string]",
     "list[timestamp]",
+    "list[level]",
 ]
 
 _NAME = attrgetter("name")
@@ -127,6 +131,8 @@ class Column:
         Whether a value may be null. In a tidy frame, key columns that are not identity are never null.
     signed : bool
         Whether a value can be below zero.
+    inner : tuple of Column
+        The columns of each level in a list of levels; else empty.
     """
 
     name: str
@@ -135,6 +141,7 @@ class Column:
     doc: str
     nullable: bool = False
     signed: bool = False
+    inner: tuple[Column, ...] = ()
 
     @classmethod
     def of(cls, field: Field, *, nullable: bool) -> Column:
@@ -170,7 +177,7 @@ class Columns:
         >>> schema_of("LIQUIDATION_AGG").polars()["liquidations"]
         Float64
         """
-        return {column.name: _polars_dtype(column.dtype) for column in self.columns}
+        return {column.name: _polars_dtype(column.dtype, column.inner) for column in self.columns}
 
     def empty(self) -> pl.DataFrame:
         """Return a frame without rows, with all columns in their dtypes.
@@ -388,9 +395,13 @@ _PANDAS = {
 
 
 @cache
-def _polars_dtype(dtype: Dtype) -> pl.DataType:
+def _polars_dtype(dtype: Dtype, inner: tuple[Column, ...]) -> pl.DataType:
     import polars as pl
 
+    if inner:
+        return pl.List(
+            pl.Struct({column.name: _polars_dtype(column.dtype, column.inner) for column in inner})
+        )
     dtypes: dict[Dtype, pl.DataType] = {
         "category": pl.Categorical(),
         "string": pl.String(),
@@ -412,6 +423,8 @@ def _cast(expression: pl.Expr, actual: pl.DataType, expected: pl.DataType) -> pl
 
     if actual == expected:
         return expression
+    if isinstance(expected, pl.List) and isinstance(expected.inner, pl.Struct):
+        return _cast_levels(expression, actual, expected.inner)
     if isinstance(actual, pl.Enum):
         expression = expression.cast(pl.String)
     if isinstance(expected, pl.Datetime) and actual.is_integer():
@@ -423,6 +436,26 @@ def _cast(expression: pl.Expr, actual: pl.DataType, expected: pl.DataType) -> pl
             expression.cast(pl.Decimal(38, 9)).cast(pl.String).str.strip_suffix(".000000000").cast(expected)
         )
     return expression.cast(expected)
+
+
+def _cast_levels(expression: pl.Expr, actual: pl.DataType, expected: pl.Struct) -> pl.Expr:
+    """Return lists of levels with the expected fields first; unknown fields come last, as columns of a frame do."""
+    import polars as pl
+
+    if not isinstance(actual, pl.List) or not isinstance(actual.inner, pl.Struct):
+        return expression.cast(pl.List(expected))
+    dtypes: dict[str, Any] = {field.name: field.dtype for field in actual.inner.fields}
+    expected_dtypes: dict[str, Any] = {field.name: field.dtype for field in expected.fields}
+    if list(dtypes.items())[: len(expected_dtypes)] == list(expected_dtypes.items()):
+        return expression
+    level = pl.element().struct
+    fields = [
+        _cast(level.field(name), dtypes.pop(name), dtype)
+        if name in dtypes
+        else pl.lit(None, dtype).alias(name)
+        for name, dtype in expected_dtypes.items()
+    ]
+    return expression.list.eval(pl.struct(*fields, *map(level.field, dtypes)))
 
 
 _MAIN: Mapping[str, Sequence[str]] = MappingProxyType(
@@ -456,6 +489,29 @@ _IS_FINAL = Column(
     doc="Whether the interval can no longer change; null where not known",
 )
 _BOOK_SIDE = Column("side", "category", "", nullable=False, doc="BID or ASK")
+
+LISTS: Mapping[str, str] = MappingProxyType(
+    {"is_single_print": "single_prints", "is_poor_high": "poor_highs", "is_poor_low": "poor_lows"}
+)
+"""Flags of a level of a market profile, and the lists of its session that have the prices of such levels."""
+
+_FLAGS = (
+    Column(
+        "is_single_print", "bool", "", nullable=True, doc="Whether it is one of the session's single prints"
+    ),
+    Column("is_poor_high", "bool", "", nullable=True, doc="Whether it is a poor high of the session"),
+    Column("is_poor_low", "bool", "", nullable=True, doc="Whether it is a poor low of the session"),
+    Column(
+        "is_in_progress",
+        "bool",
+        "",
+        nullable=True,
+        doc="Whether the block in progress touched it, so that it can still change; null where not known",
+    ),
+)
+
+LEVELS = "levels"
+"""The column with the levels of a session, in a frame as it travels."""
 
 _WITHOUT_MARKET = (Selection.TOKEN, Selection.COIN)
 _NEVER_NULL = ("timestamp", "id")
@@ -522,7 +578,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
     series_columns = {column.name for column in columns}
     columns += [
         Column.of(field, nullable=field.column not in _NEVER_NULL)
-        for field in facts.fields
+        for field in (facts.fields[:1] if facts.has_sessions else facts.fields)
         if field.column not in series_columns
     ]
     rows = "one row per series and timestamp"
@@ -543,6 +599,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
         if facts.derives_volume:
             doc = "buy_volume + sell_volume, and trades without a side"
             columns.append(Column("volume", "float64", AMOUNT, nullable=True, doc=doc))
+        columns += _FLAGS if facts.has_sessions else ()
     schema = Schema(
         facts.name,
         _arranged(columns, key=first, main=_MAIN.get(name, ())),
@@ -730,14 +787,15 @@ HOLDINGS = Schema(
 
 
 def _sessions(name: str) -> Schema:
-    """Return the schema of a data type's sessions: the schema of the data type without the columns of levels."""
+    """Return the schema of a data type's sessions."""
     facts, levels = data_type(name), schema_of(name)
     key = tuple(column for column in levels.key if column != "price")
-    session_columns = {*levels.identity, *levels.descriptors, *(field.column for field in facts.fields)}
+    series_columns = (*levels.identity, *levels.descriptors)
+    fields = [Column.of(field, nullable=field.column != "timestamp") for field in facts.fields]
     return Schema(
         "TPO_SESSIONS",
         _arranged(
-            (column for column in levels.columns if column.name in session_columns),
+            (*map(levels.__getitem__, series_columns), *fields),
             key=key,
             main=("total_volume", "val_price", "poc_price", "vah_price"),
         ),
@@ -750,6 +808,46 @@ def _sessions(name: str) -> Schema:
 
 TPO_SESSIONS = _sessions("TPO_AGG")
 """Shape of ``Client.tpo_sessions()``."""
+
+
+@cache
+def wire_schema(name: str, *, grouped: bool = False) -> Schema:
+    """Return the schema in which the points of a data type travel from the lake to the client.
+
+    It is that of the tidy frame. Only a market profile has two tidy frames, levels and sessions: it travels as one row
+    per session, with its levels in the column ``levels``; `tidytape.wire.levels_of` and `tidytape.wire.sessions_of`
+    return the two frames.
+
+    Parameters
+    ----------
+    name, grouped
+        As of `schema_of`.
+
+    Returns
+    -------
+    Schema
+
+    Raises
+    ------
+    QueryError
+        If the catalogue has no such type.
+
+    Examples
+    --------
+    >>> wire_schema("TPO_AGG").names[-2:], wire_schema("TPO_AGG").key
+    (('vah_price', 'levels'), ('exchange', 'raw_symbol', 'timestamp'))
+    >>> wire_schema("TRADE_AGG") == schema_of("TRADE_AGG")
+    True
+    """
+    facts = data_type(name)
+    if not facts.has_sessions:
+        return schema_of(name, grouped=grouped)
+    fields = facts.levels[0].fields
+    inner = tuple(Column.of(field, nullable=field.column != "price") for field in fields)
+    levels = Column(LEVELS, "list[level]", "", "Levels, by price", inner=inner)
+    schema = replace(TPO_SESSIONS, name=name, columns=(*TPO_SESSIONS.columns, levels))
+    return schema.with_coverage() if grouped and facts.group_by else schema
+
 
 _BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

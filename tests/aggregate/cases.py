@@ -292,6 +292,12 @@ CASES = [
         )
         for label, rows in (("", CANDLES), ("by side", SIDES))
     ),
+    Case(
+        "candle_tpo_sessions",
+        lambda candles: aggregate.candle_tpo_sessions(candles, block_size="0.5"),
+        [CANDLES],
+        BY_TIME,
+    ),
     Case("candles", lambda trades: aggregate.candles(trades, interval="1h"), [TRADES], BY_TIME),
     Case(
         "candles",
@@ -457,6 +463,13 @@ CASES = [
         lambda candles, levels: aggregate.tpo_of(candles, levels, **DAY),
         [MINUTES, LEVELS],
         BY_LEVEL,
+    ),
+    Case("tpo_sessions", lambda trades: aggregate.tpo_sessions(trades, **DAY), [TRADES], BY_TIME),
+    Case(
+        "tpo_sessions_of",
+        lambda candles, levels: aggregate.tpo_sessions_of(candles, levels, **DAY),
+        [MINUTES, LEVELS],
+        BY_TIME,
     ),
     Case(
         "tpo_touches", lambda trades: aggregate.tpo_touches(trades, **DAY), [TRADES], [*BY_LEVEL, "block_id"]

@@ -15,17 +15,24 @@ import tidytape
 from tidytape import aggregate
 from tidytape.analytics.profile import developing, initial_balance, summary, value_area
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.schema import schema_of
+from tidytape.schema import TPO_SESSIONS, schema_of
 
 MINUTE = 60 * 10**9
 HOUR, DAY = 60 * MINUTE, 1_440 * MINUTE
 SESSION = ["exchange", "raw_symbol", "timestamp"]
 OF_TOUCHES = [
-    *SESSION, "price", "period_start", "period_end", "poc_price", "vah_price", "val_price", "profile_high",
-    "profile_low", "opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count", "value_area_percentage",
-    "tpo_count", "first_touch_block", "last_touch_block",
-]  # fmt: skip
-"""What does not depend on where the volume lies."""
+    *SESSION,
+    "price",
+    "tpo_count",
+    "first_touch_block",
+    "last_touch_block",
+    "is_single_print",
+    "is_poor_low",
+]
+"""What of a level does not depend on where the volume lies."""
+LISTS = {"poor_highs", "poor_lows", "single_prints"}
+ASIDE = {*TPO_SESSIONS.descriptors, *TPO_SESSIONS.identity, *LISTS, "total_volume"}
+OF_SESSIONS = [*SESSION, *(name for name in TPO_SESSIONS.names if name not in {*ASIDE, *SESSION})]
 
 
 def trades_of(rows: list[tuple[int, float, float, str]]) -> pl.DataFrame:
@@ -64,10 +71,12 @@ few = settings(max_examples=10)
 @few
 @given(trades, sizes, cuts, st.sampled_from(["1m", "5m"]))
 def test_touches_of_candles_are_those_of_trades(tape, size, cut, length) -> None:
-    exact = aggregate.tpo(tape, **({"interval": "1d"} | cut), block_size=size)
+    cut = {"interval": "1d", **cut, "block_size": size}
     candles = aggregate.candles(tape, interval=length).with_columns(interval=pl.lit(length))
-    found = aggregate.candle_tpo(candles, block_size=size, **cut)
+    found, exact = aggregate.candle_tpo(candles, **cut), aggregate.tpo(tape, **cut)
     assert found.select(OF_TOUCHES).equals(exact.select(OF_TOUCHES))
+    found, exact = aggregate.candle_tpo_sessions(candles, **cut), aggregate.tpo_sessions(tape, **cut)
+    assert found.select(OF_SESSIONS).equals(exact.select(OF_SESSIONS))
 
 
 @pytest.mark.slow
@@ -75,12 +84,11 @@ def test_touches_of_candles_are_those_of_trades(tape, size, cut, length) -> None
 @given(trades, sizes, cuts, st.sampled_from(["uniform", "close"]))
 def test_volume_is_kept(tape, size, cut, spreading) -> None:
     candles = aggregate.candles(tape, interval="1m").with_columns(interval=pl.lit("1m"))
-    found = aggregate.candle_tpo(candles, block_size=size, spreading=spreading, **cut)
+    cut = {"interval": "1d", **cut, "block_size": size}
+    found = aggregate.candle_tpo(candles, spreading=spreading, **cut)
     assert found["volume"].sum() == pytest.approx(tape["amount"].sum(), rel=1e-12)
-    exact = aggregate.tpo(tape, **({"interval": "1d"} | cut), block_size=size)
-    totals = found.group_by(SESSION).agg(pl.col("total_volume").first()).sort(SESSION)
-    expected = exact.group_by(SESSION).agg(pl.col("total_volume").first()).sort(SESSION)
-    assert totals["total_volume"].to_list() == pytest.approx(expected["total_volume"].to_list(), rel=1e-12)
+    totals = aggregate.candle_tpo_sessions(candles, spreading=spreading, **cut)["total_volume"].to_list()
+    assert totals == pytest.approx(aggregate.tpo_sessions(tape, **cut)["total_volume"].to_list(), rel=1e-12)
 
 
 @pytest.mark.slow
@@ -115,22 +123,33 @@ DEMO: dict[str, Any] = {
 }
 
 
+PAIRS = {
+    "levels": (aggregate.candle_tpo, tidytape.Client.tpo, schema_of("TPO_AGG")),
+    "sessions": (aggregate.candle_tpo_sessions, tidytape.Client.tpo_sessions, TPO_SESSIONS),
+}
+
+
 @pytest.mark.slow
-def test_it_has_what_a_market_profile_of_the_client_has(client: Any) -> None:
-    served = client.tpo(interval="1d", session="daily", block_size=50, **DEMO)
-    found = aggregate.candle_tpo(client.candles(interval="1m", **DEMO), session="daily", block_size=50)
+@pytest.mark.parametrize("name", PAIRS)
+def test_it_has_what_a_market_profile_of_the_client_has(client: Any, name: str) -> None:
+    make, fetch, schema = PAIRS[name]
+    served = fetch(client, interval="1d", session="daily", block_size=50, **DEMO)
+    found = make(client.candles(interval="1m", **DEMO), session="daily", block_size=50)
     missing = {"is_final", "buy_volume", "sell_volume"}
-    names = [name for name in found.columns if name != "spreading"]
-    assert names == [name for name in schema_of("TPO_AGG").names if name not in missing]
+    names = [column for column in found.columns if column != "spreading"]
+    assert names == [column for column in schema.names if column not in missing]
     alike = [
-        name for name in found.columns if name not in {"volume", "spreading", "total_volume", "interval"}
+        column
+        for column in found.columns
+        if column not in {"volume", "spreading", "total_volume", "interval", "is_in_progress"}
     ]
-    assert {name: found.schema[name] for name in alike if found.schema[name] != pl.String} == {
-        name: served.schema[name] for name in alike if found.schema[name] != pl.String
+    assert {column: found.schema[column] for column in alike if found.schema[column] != pl.String} == {
+        column: served.schema[column] for column in alike if found.schema[column] != pl.String
     }
     text = pl.selectors.categorical().cast(pl.String)
     assert found.select(alike).with_columns(text).equals(served.select(alike).with_columns(text))
-    assert found["total_volume"][0] == pytest.approx(served["total_volume"][0], rel=1e-12)
+    if name == "sessions":
+        assert found["total_volume"][0] == pytest.approx(served["total_volume"][0], rel=1e-12)
 
 
 @pytest.mark.slow
@@ -138,8 +157,12 @@ def test_analytics_take_it(client: Any) -> None:
     candles = client.candles(interval="1m", **DEMO)
     profile = aggregate.candle_tpo(candles, session="daily", block_size=50)
     served = client.tpo(interval="1d", session="daily", block_size=50, **DEMO)
-    by_count = partial(value_area, count="tpo_count")
-    for function in (by_count, initial_balance, developing):
+    ways = [
+        partial(value_area, count="tpo_count"),
+        partial(initial_balance, block_minutes=30),
+        partial(developing, block_minutes=30),
+    ]
+    for function in ways:
         columns = [name for name in function(served).columns if name in function(profile).columns]
         numbers = pl.selectors.float() | pl.selectors.integer()
         assert (
@@ -148,7 +171,8 @@ def test_analytics_take_it(client: Any) -> None:
             .select(numbers)
             .equals(function(served).select(columns).select(numbers))
         )
-    assert summary(profile)["poc"].to_list() == summary(served)["poc"].to_list()
+    ours, theirs = (summary(levels, block_minutes=30)["poc"].to_list() for levels in (profile, served))
+    assert ours == theirs
 
 
 @pytest.mark.slow
@@ -179,12 +203,10 @@ def test_a_file_of_candles_needs_no_names() -> None:
         (10.0, [0], 2.0), (11.0, [0], 2.0), (12.0, [0, 1], 1.0)
     ]  # fmt: skip
     assert "exchange" not in found.columns
-    assert found.select("opening_price", "closing_price", "ibr_high", "ibr_low").row(0) == (
-        10.0,
-        12.5,
-        12.5,
-        10.0,
-    )
+    sessions = aggregate.candle_tpo_sessions(CANDLES, block_size=1)
+    assert "exchange" not in sessions.columns
+    prices = ("opening_price", "closing_price", "ibr_high", "ibr_low")
+    assert sessions.select(prices).rows() == [(10.0, 12.5, 12.5, 10.0)]
     assert found["timestamp"].dtype == CANDLES["timestamp"].dtype
     lazy = aggregate.candle_tpo(CANDLES.lazy(), block_size=1)
     assert isinstance(lazy, pl.LazyFrame)
@@ -203,10 +225,10 @@ def test_a_lost_candle_makes_the_volumes_of_its_session_unknown(broken: dict[str
     found = aggregate.candle_tpo(worse, block_size=1)
     first = found.filter(pl.col("timestamp") == CANDLES["timestamp"][0])
     assert first.select("price", "block_ids").rows() == [(10.0, [0]), (11.0, [0]), (12.0, [0])]
-    assert first["total_volume"].to_list() == [None] * 3
+    assert aggregate.candle_tpo_sessions(worse, block_size=1)["total_volume"].to_list() == [None, 5.0]
     assert found["volume"].to_list()[3:] == [2.0, 2.0, 1.0]
     nothing = worse.with_columns(volume=pl.when(at).then(0.0).otherwise("volume"))
-    assert aggregate.candle_tpo(nothing, block_size=1)["total_volume"].to_list() == [4.0] * 3 + [5.0] * 3
+    assert aggregate.candle_tpo_sessions(nothing, block_size=1)["total_volume"].to_list() == [4.0, 5.0]
 
 
 @pytest.mark.slow

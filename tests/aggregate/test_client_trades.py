@@ -18,6 +18,7 @@ FUNCTIONS = {
     "candles": lambda trades: aggregate.candles(trades, interval="1m"),
     "volume_profile": lambda trades: aggregate.volume_profile(trades, interval="1h", block_size="0.1"),
     "tpo": lambda trades: aggregate.tpo(trades, interval="1h", block_size="0.1"),
+    "tpo_sessions": lambda trades: aggregate.tpo_sessions(trades, interval="1h", block_size="0.1"),
     "tpo_touches": lambda trades: aggregate.tpo_touches(
         trades, session="monthly", interval="1h", block_size="0.1"
     ),
@@ -54,10 +55,10 @@ def test_categories_and_the_index_of_pandas_are_the_callers(trades):
 
 @pytest.mark.long
 def test_without_an_order_within_a_moment_only_what_it_decides_is_unknown(engine, trades):
-    for name in ("volume_profile", "tpo_touches", "tpo"):
+    for name in ("volume_profile", "tpo_touches", "tpo", "tpo_sessions"):
         wanted = FUNCTIONS[name](trades)
         found = engine.polars(FUNCTIONS[name](engine.frame(trades.drop("sequence"))))
-        if name == "tpo":
+        if name == "tpo_sessions":
             # Of X on A two trades opened the second hour, at 0.6 and 0.7, and closed it; two opened the first.
             at = (pl.col("exchange") == "A") & (pl.col("raw_symbol") == "X") & (pl.col("timestamp") >= 0)
             late = pl.col("timestamp") >= 3600 * 10**9
@@ -72,7 +73,8 @@ def test_without_an_order_within_a_moment_only_what_it_decides_is_unknown(engine
 @pytest.mark.slow
 def test_trades_of_one_moment_at_one_price_need_no_order(trades):
     alike = trades.with_columns(price=pl.lit(0.5))
-    assert FUNCTIONS["tpo"](alike.drop("sequence")).equals(FUNCTIONS["tpo"](alike))
+    for name in ("tpo", "tpo_sessions"):
+        assert FUNCTIONS[name](alike.drop("sequence")).equals(FUNCTIONS[name](alike))
 
 
 def test_ids_that_are_numbers_order_the_trades_of_one_time(engine):
@@ -126,10 +128,12 @@ def test_trades_of_a_client_make_what_the_service_makes_of_them(backend):
 
     common(aggregate.candles(trades, interval="1m"), client.candles(interval="1m", **asked))
     common(aggregate.volume_profile(trades, **cut), client.volume_profile(**cut, **asked))
-    levels = aggregate.tpo(trades, **cut)
+    levels, sessions = aggregate.tpo(trades, **cut), aggregate.tpo_sessions(trades, **cut)
     common(levels, client.tpo(**cut, **asked))
+    common(sessions, client.tpo_sessions(**cut, **asked))
     touches = aggregate.tpo_touches(trades, **cut)
     rules = {"count": "tpo_count", "row_size": 50}
-    area, of_touches = profile.value_area(levels, **rules), profile.value_area(touches, **rules)
+    ended = profile.with_sessions(levels, sessions)
+    area, of_touches = profile.value_area(ended, **rules), profile.value_area(touches, **rules)
     assert list(area["poc"]) == list(of_touches["poc"])
-    assert list(pit.known_at(area)["known_at"]) == list(levels["period_end"][:1])
+    assert list(pit.known_at(area)["known_at"]) == list(sessions["period_end"])

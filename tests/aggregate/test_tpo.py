@@ -14,17 +14,17 @@ from polars.testing import assert_frame_equal
 from lakes import empty_lake
 from oracles.profile import value_area
 from tables import each_row, in_columns
-from tidytape.aggregate import _counts, candles, tpo, tpo_touches
+from tidytape.aggregate import _counts, candles, tpo, tpo_sessions, tpo_touches
 from tidytape.aggregate._tpo import _with_month_start
 from tidytape.catalogue import TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.schema import schema_of
+from tidytape.schema import TPO_SESSIONS, schema_of
 
 MINUTE = 60 * 10**9
 DAY = 1440 * MINUTE
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FLAGS = ["is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"]
-LISTS = ["block_ids", "poor_highs", "poor_lows", "single_prints"]
+LISTS = ["poor_highs", "poor_lows", "single_prints"]
 SESSION = ["exchange", "raw_symbol", "timestamp"]
 
 
@@ -71,9 +71,7 @@ def test_by_hand(engine):
         (105.0, 8.0, 32.0, 40.0, 2, 2, 3),
         (106.0, 64.0, 16.0, 80.0, 2, 3, 5),
     ]
-    profile = got.drop("price", "buy_volume", "sell_volume", "volume", "tpo_count", *FLAGS).drop(
-        "first_touch_block", "last_touch_block"
-    )
+    sessions = engine.polars(tpo_sessions(engine.frame(BY_HAND), interval="1d", block_size=1))
     # The point of control is the largest row closest to the middle, 103.5. It has 2 of 11 and wants 7.7: below are 4,
     # above 3, so 101 and 102 join, then 104 and 105.
     expected = {
@@ -83,29 +81,39 @@ def test_by_hand(engine):
         "ibr_high": 103.5, "ibr_low": 101.0, "total_tpo_count": 11,
         "value_area_percentage": pytest.approx(900 / 11), "total_volume": 127.3,
     }  # fmt: skip
-    assert profile.unique().to_dicts() == [expected]
+    assert sessions.to_dicts() == [expected]
     assert [got.filter(flag)["price"].to_list() for flag in FLAGS] == [[104.0], [106.0], [101.0], []]
 
 
+MADE = {
+    "tpo": (tpo, schema_of("TPO_AGG"), ["block_ids"]),
+    "tpo_sessions": (tpo_sessions, TPO_SESSIONS, LISTS),
+}
+
+
 @pytest.mark.slow
-def test_columns_are_those_of_the_schema_but_the_lists(engine):
-    schema = schema_of("TPO_AGG")
+@pytest.mark.parametrize("name", MADE)
+def test_columns_are_those_of_the_schema_but_the_lists(engine, name):
+    make, schema, lists = MADE[name]
     scalars = [
         column.name
         for column in schema.columns
-        if column.dtype != "category" and column.name not in {*LISTS, *schema.descriptors}
+        if column.dtype != "category" and column.name not in {*lists, *schema.descriptors}
     ]
     for trades in (BY_HAND, BY_HAND.clear()):
-        got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size=1))
-        got = in_columns(got, ["exchange", "raw_symbol", *scalars, *FLAGS])
+        got = engine.polars(make(engine.frame(trades), interval="1d", block_size=1))
+        got = in_columns(got, ["exchange", "raw_symbol", *scalars])
     assert got.height == 0
 
 
-def test_dtypes(engine):
-    got = engine.polars(tpo(engine.frame(BY_HAND), interval="1d", block_size=1)).schema
-    known = schema_of("TPO_AGG").polars() | dict.fromkeys(FLAGS, pl.Boolean())
-    for name in {*got.names()} - {"exchange", "raw_symbol"}:
-        assert got[name] == (pl.Int64 if isinstance(known[name], pl.Datetime) else known[name]), name
+@pytest.mark.parametrize("name", MADE)
+def test_dtypes(engine, name):
+    make, schema, _ = MADE[name]
+    got = engine.polars(make(engine.frame(BY_HAND), interval="1d", block_size=1)).schema
+    known = schema.polars()
+    for column in {*got.names()} - {"exchange", "raw_symbol"}:
+        expected = pl.Int64 if isinstance(known[column], pl.Datetime) else known[column]
+        assert got[column] == expected, column
 
 
 def session_bounds(time, interval, session):
@@ -136,12 +144,12 @@ def in_a_tail(row, counts):
 
 
 def plain_tpo(trades, row_of, *, interval, block_size, session=None, block_minutes=30):
-    """The same with loops and dictionaries."""
+    """Levels and sessions with loops and dictionaries."""
     sessions = {}
     for trade in sorted(trades, key=lambda trade: (trade["timestamp"], trade["sequence"])):
         start, end = session_bounds(trade["timestamp"], interval, session)
         sessions.setdefault((trade["exchange"], trade["raw_symbol"], start, end), []).append(trade)
-    levels = []
+    levels, results = [], []
     for (exchange, symbol, start, end), members in sorted(sessions.items()):
         blocks, volumes = {}, {}
         for trade in members:
@@ -162,29 +170,33 @@ def plain_tpo(trades, row_of, *, interval, block_size, session=None, block_minut
             [(prices[row], count) for row, count in counts.items()], row_size=block_size
         )
         balance = [price for block, seen in blocks.items() if block * block_minutes < 60 for price in seen]
+        market = {"exchange": exchange, "raw_symbol": symbol, "timestamp": start}
+        results.append(
+            market
+            | {
+                "period_start": start,
+                "period_end": end,
+                "block_size_minutes": block_minutes,
+                "poc_price": poc,
+                "vah_price": vah,
+                "val_price": val,
+                "profile_high": prices[max(prices)],
+                "profile_low": prices[min(prices)],
+                "opening_price": members[0]["price"],
+                "closing_price": members[-1]["price"],
+                "ibr_high": max(balance, default=None),
+                "ibr_low": min(balance, default=None),
+                "total_tpo_count": sum(counts.values()),
+                "value_area_percentage": pytest.approx(100 * share, rel=1e-11),
+                "total_volume": float(sum(sum(both.values()) for both in volumes.values())),
+            }
+        )
         for row, ids in sorted(touches.items()):
             sides = volumes.get(row, {"BUY": Decimal(0), "SELL": Decimal(0)})
             one = len(ids) == 1
             levels.append(
-                {
-                    "exchange": exchange,
-                    "raw_symbol": symbol,
-                    "timestamp": start,
-                    "period_start": start,
-                    "period_end": end,
-                    "block_size_minutes": block_minutes,
-                    "poc_price": poc,
-                    "vah_price": vah,
-                    "val_price": val,
-                    "profile_high": prices[max(prices)],
-                    "profile_low": prices[min(prices)],
-                    "opening_price": members[0]["price"],
-                    "closing_price": members[-1]["price"],
-                    "ibr_high": max(balance, default=None),
-                    "ibr_low": min(balance, default=None),
-                    "total_tpo_count": sum(counts.values()),
-                    "value_area_percentage": pytest.approx(100 * share, rel=1e-11),
-                    "total_volume": float(sum(sum(both.values()) for both in volumes.values())),
+                market
+                | {
                     "price": prices[row],
                     "buy_volume": float(sides["BUY"]),
                     "sell_volume": float(sides["SELL"]),
@@ -198,7 +210,7 @@ def plain_tpo(trades, row_of, *, interval, block_size, session=None, block_minut
                     "is_in_progress": False,
                 }
             )
-    return levels
+    return levels, results
 
 
 def random_trades(seed, *, count=200, days=70):
@@ -230,8 +242,9 @@ def test_equals_the_plain_loop(oracle, interval, session, block_minutes):
     for seed, block_size in enumerate(["0.1", "0.03"]):
         trades = random_trades(seed)
         ways = {"interval": interval, "session": session, "block_minutes": block_minutes}
-        got = tpo(trades, **ways, block_size=block_size)
-        assert got.to_dicts() == plain_tpo(trades.to_dicts(), oracle["row"], **ways, block_size=block_size)
+        ways["block_size"] = block_size
+        got = tpo(trades, **ways).to_dicts(), tpo_sessions(trades, **ways).to_dicts()
+        assert got == plain_tpo(trades.to_dicts(), oracle["row"], **ways)
 
 
 @pytest.mark.long
@@ -242,8 +255,8 @@ def test_equals_the_plain_loop(oracle, interval, session, block_minutes):
 def test_equals_the_plain_loop_on_every_engine(engine, oracle, interval, session, block_minutes):
     ways = {"interval": interval, "session": session, "block_minutes": block_minutes, "block_size": "0.2"}
     trades = random_trades(7)
-    got = engine.polars(tpo(engine.frame(trades), **ways))
-    assert got.to_dicts() == plain_tpo(trades.to_dicts(), oracle["row"], **ways)
+    got = tuple(engine.polars(make(engine.frame(trades), **ways)).to_dicts() for make in (tpo, tpo_sessions))
+    assert got == plain_tpo(trades.to_dicts(), oracle["row"], **ways)
 
 
 @pytest.mark.slow
@@ -251,9 +264,10 @@ def test_equals_the_plain_loop_on_every_engine(engine, oracle, interval, session
 def test_order_of_the_rows_changes_nothing(session):
     trades = random_trades(3)
     ways = {"interval": "1d", "block_size": "0.1", "session": session}
-    first = tpo(trades, **ways)
-    for seed in range(5):
-        assert tpo(trades.sample(fraction=1, shuffle=True, seed=seed), **ways).equals(first)
+    for make in (tpo, tpo_sessions):
+        first = make(trades, **ways)
+        for seed in range(5):
+            assert make(trades.sample(fraction=1, shuffle=True, seed=seed), **ways).equals(first)
 
 
 def test_touches_are_one_row_per_block_and_level(engine):
@@ -278,16 +292,15 @@ def test_touches_are_one_row_per_block_and_level(engine):
 def test_counts_are_touches_and_volume_is_conserved(session):
     trades = random_trades(11)
     ways = {"interval": "4h", "block_size": "0.1", "session": session}
-    levels, touches = tpo(trades, **ways), tpo_touches(trades, **ways)
+    levels, sessions, touches = (make(trades, **ways) for make in (tpo, tpo_sessions, tpo_touches))
     assert levels["tpo_count"].sum() == touches.height
-    per_session = levels.group_by(SESSION).agg(pl.col("tpo_count").sum(), pl.col("total_tpo_count").first())
-    assert per_session["tpo_count"].equals(per_session["total_tpo_count"], check_names=False)
+    per_session = levels.group_by(SESSION).agg(pl.col("tpo_count").sum()).sort(SESSION)
+    assert per_session["tpo_count"].equals(sessions["total_tpo_count"], check_names=False)
     for side in ("BUY", "SELL"):
         amounts = trades.filter(side=side)["amount"].sum()
         for table in (levels, touches):
             assert table[f"{side.lower()}_volume"].sum() == pytest.approx(amounts, rel=1e-12)
-    in_all = levels.unique(SESSION)["total_volume"].sum()
-    assert in_all == pytest.approx(trades["amount"].sum(), rel=1e-12)
+    assert sessions["total_volume"].sum() == pytest.approx(trades["amount"].sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("session", [None, "weekly", "monthly"])
@@ -302,47 +315,35 @@ def test_levels_counted_in_cells_are_those_that_are_grouped(session, monkeypatch
 def test_a_session_with_a_wide_gap_has_levels_on_either_side_of_it(engine):
     trades = frame([(0, "BUY", 1.0, 1.0), (31, "SELL", 1e9, 2.0), (61, "SELL", 1e9, None)])
     got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size="0.01"))
-    found = got.select("price", "tpo_count", "buy_volume", "sell_volume", "total_volume").rows()
-    assert found == [(1.0, 1, 1.0, 0.0, None), (1e9, 2, 0.0, None, None)]
-
-
-def with_lists(levels, touches):
-    """The recipe of `tpo`'s notes: what the service sends."""
-    row = ["exchange", "raw_symbol", "timestamp", "price"]
-    blocks = touches.group_by(row).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
-    lists = levels.group_by(row[:3]).agg(
-        pl.col("price").filter(flag).sort().alias(name)
-        for flag, name in [
-            ("is_poor_high", "poor_highs"),
-            ("is_poor_low", "poor_lows"),
-            ("is_single_print", "single_prints"),
-        ]
-    )
-    return schema_of("TPO_AGG").conform(levels.join(blocks, on=row).join(lists, on=row[:3]))
+    found = got.select("price", "tpo_count", "buy_volume", "sell_volume").rows()
+    assert found == [(1.0, 1, 1.0, 0.0), (1e9, 2, 0.0, None)]
+    sessions = engine.polars(tpo_sessions(engine.frame(trades), interval="1d", block_size="0.01"))
+    assert sessions.select("total_tpo_count", "total_volume").rows() == [(3, None)]
 
 
 def test_the_lists_follow_from_the_flags_and_touches():
+    """By the recipes of the docstrings."""
     ways = {"interval": "1d", "block_size": 1}
-    wire = with_lists(tpo(BY_HAND, **ways), tpo_touches(BY_HAND, **ways)).sort("price")
-    assert wire["block_ids"].to_list() == [[0, 1], [0, 1], [0, 2], [2], [2, 3], [3, 5]]
-    assert wire.select("poor_highs", "poor_lows", "single_prints").row(0) == ([106.0], [101.0], [104.0])
-    schema = schema_of("TPO_AGG")
-    assert tuple(wire.columns[: len(schema.names)]) == schema.names
-    assert wire.columns[len(schema.names) :] == FLAGS
+    row = [*SESSION, "price"]
+    blocks = tpo_touches(BY_HAND, **ways).group_by(row).agg(pl.col("block_id").sort().alias("block_ids"))
+    levels = tpo(BY_HAND, **ways).join(blocks, on=row).sort("price")
+    assert levels["block_ids"].to_list() == [[0, 1], [0, 1], [0, 2], [2], [2, 3], [3, 5]]
+    prints = levels.group_by(SESSION).agg(pl.col("price").filter("is_single_print").sort())
+    assert prints["price"].to_list() == [[104.0]]
 
 
 @pytest.mark.slow
-def test_lists_of_random_trades_agree_with_the_counts():
+def test_blocks_of_random_trades_agree_with_the_counts():
     trades, ways = random_trades(5), {"interval": "1d", "block_size": "0.1"}
     levels = tpo(trades, **ways)
-    wire = with_lists(levels, tpo_touches(trades, **ways))
-    assert wire.height == levels.height
-    ids = pl.col("block_ids").list
-    assert wire.select(
-        (ids.len() == pl.col("tpo_count")).all(),
-        (ids.first() == pl.col("first_touch_block")).all().alias("first"),
-        (ids.last() == pl.col("last_touch_block")).all().alias("last"),
-    ).row(0) == (True, True, True)
+    row = [*SESSION, "price"]
+    blocks = (
+        tpo_touches(trades, **ways)
+        .group_by(row)
+        .agg(pl.len().cast(pl.Int64), first=pl.col("block_id").min(), last=pl.col("block_id").max())
+    )
+    counts = levels.select(*row, len="tpo_count", first="first_touch_block", last="last_touch_block")
+    assert blocks.sort(row).equals(counts.sort(row))
 
 
 @pytest.mark.long
@@ -392,14 +393,14 @@ def test_the_block_in_progress_is_flagged():
 @pytest.mark.slow
 def test_without_trades_in_its_blocks_there_is_no_initial_balance(engine):
     trades = BY_HAND.with_columns(pl.col("timestamp") + 60 * MINUTE)
-    got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size=1))
-    assert got.select("ibr_high", "ibr_low").unique().rows() == [(None, None)]
+    got = engine.polars(tpo_sessions(engine.frame(trades), interval="1d", block_size=1))
+    assert got.select("ibr_high", "ibr_low").rows() == [(None, None)]
 
 
 @pytest.mark.parametrize(("block_minutes", "high"), [(5, 3.0), (30, 3.0), (60, 3.0), (240, 5.0)])
 def test_the_initial_balance_is_the_blocks_that_start_in_the_first_hour(block_minutes, high):
     rows = [(0, "BUY", 2.0, 1.0), (59.9, "BUY", 3.0, 1.0), (60, "BUY", 4.0, 1.0), (239, "BUY", 5.0, 1.0)]
-    got = tpo(frame(rows), interval="1d", block_size=1, block_minutes=block_minutes)
+    got = tpo_sessions(frame(rows), interval="1d", block_size=1, block_minutes=block_minutes)
     assert got.select("ibr_high", "ibr_low").row(0) == (high, 2.0)
 
 
@@ -407,7 +408,7 @@ def test_the_initial_balance_is_the_blocks_that_start_in_the_first_hour(block_mi
 def test_open_and_close_are_decided_by_time_then_sequence(engine):
     rows = [(0, "BUY", 2.0, 1.0), (0, "BUY", 1.0, 1.0), (9, "BUY", 4.0, 1.0), (9, "BUY", 3.0, 1.0)]
     trades = frame(rows).with_columns(sequence=pl.Series([8, 7, 6, 5]))
-    got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size=1))
+    got = engine.polars(tpo_sessions(engine.frame(trades), interval="1d", block_size=1))
     assert got.select("opening_price", "closing_price").row(0) == (1.0, 4.0)
 
 
@@ -436,7 +437,7 @@ def test_a_month_ends_where_the_next_begins(engine, month, days):
     blocks = got.group_by("timestamp").agg(pl.col("block_id").unique().sort()).sort("timestamp")
     assert blocks.rows()[1] == (first * DAY, [0, days * 48 - 1])
     assert blocks["timestamp"][2] == (first + days) * DAY
-    periods = engine.polars(tpo(engine.frame(trades), **ways)).unique("timestamp").sort("timestamp")
+    periods = engine.polars(tpo_sessions(engine.frame(trades), **ways)).sort("timestamp")
     assert periods["period_end"][1] == (first + days) * DAY
 
 
@@ -512,17 +513,17 @@ def test_recorded_trades(recorded, tmp_path, oracle):
     ingest(recorded / "binance-spot_ws_btcusdt_20240808.gz", lake, layout="binance-ws", exchange="BINANCE")
     trades = lake.scan("trades", exchange="BINANCE", raw_symbol="BTCUSDT")
     ways = {"interval": "1d", "block_size": "0.5", "block_minutes": 5}
-    got = tpo(trades, **ways).collect()
+    got, sessions = tpo(trades, **ways).collect(), tpo_sessions(trades, **ways).collect()
     rows = trades.select(
         "exchange", "raw_symbol", "timestamp", "sequence", "side", "price", "amount"
     ).collect()
-    assert got.to_dicts() == plain_tpo(rows.to_dicts(), oracle["row"], **ways)
+    expected = plain_tpo(rows.to_dicts(), oracle["row"], **ways)
+    assert (got.to_dicts(), sessions.to_dicts()) == expected
     # 2024-08-08 23:54 to midnight, and a few trades of the next day.
     assert got["timestamp"].unique().sort().to_list() == [19_943 * DAY, 19_944 * DAY]
     last_blocks = got.filter(timestamp=19_943 * DAY).select("first_touch_block", "last_touch_block")
     assert (last_blocks.min().row(0)[0], last_blocks.max().row(0)[1]) == (286, 287)
     days = candles(trades, interval="1d").collect()
-    profile = got.unique("timestamp").sort("timestamp")
-    assert profile.select(open="opening_price", close="closing_price", volume="total_volume").equals(
+    assert sessions.select(open="opening_price", close="closing_price", volume="total_volume").equals(
         days.select("open", "close", "volume")
     )

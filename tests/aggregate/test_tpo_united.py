@@ -83,7 +83,8 @@ def test_a_row_is_touched_if_it_was_on_any_member(seed: int) -> None:
         pl.col("timestamp") // (1_440 * MINUTE) * (1_440 * MINUTE), maintain_order=True
     )
     opening = dict(first.agg(pl.col("price").first()).iter_rows())
-    assert dict(levels.select("timestamp", "opening_price").unique().iter_rows()) == opening
+    sessions = aggregate.tpo_sessions_of(*made, **cut)
+    assert dict(sessions.select("timestamp", "opening_price").iter_rows()) == opening
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -91,9 +92,11 @@ def test_of_one_member_it_is_its_own(seed: int) -> None:
     trades = _trades(seed).filter(pl.col("raw_symbol") == "A")
     made = aggregate.minute_candles(trades), aggregate.minute_profile(trades, block_size="0.5")
     names = ["exchange", "raw_symbol"]
-    own, united = (
-        aggregate.tpo_of(*made, interval="1d", block_size="0.5", united=each).drop(names)
-        for each in (False, True)
-    )
-    assert own.equals(united)
-    assert own.equals(aggregate.tpo(trades, interval="1d", block_size="0.5").drop(names))
+    cut = {"interval": "1d", "block_size": "0.5"}
+    for make_of, make in (
+        (aggregate.tpo_of, aggregate.tpo),
+        (aggregate.tpo_sessions_of, aggregate.tpo_sessions),
+    ):
+        own, united = (make_of(*made, **cut, united=each).drop(names) for each in (False, True))
+        assert own.equals(united)
+        assert own.equals(make(trades, **cut).drop(names))

@@ -28,6 +28,12 @@ def client():
     return tidytape.Client.demo()
 
 
+def levels_of(client, session):
+    """Return levels with the end of their sessions and the length of their blocks."""
+    asked = {**ASKED, **SESSIONS[session]}
+    return profile.with_sessions(client.tpo(**asked), client.tpo_sessions(**asked))
+
+
 def without_hindsight(found):
     """Return a result without what later sessions decide."""
     return nw.from_native(found).drop("is_naked", "touched_at", strict=False).to_native()
@@ -37,7 +43,7 @@ def without_hindsight(found):
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 @pytest.mark.parametrize("session", list(SESSIONS))
 def test_a_result_is_known_when_its_session_ends(session, backend):
-    levels = tidytape.Client.demo(backend=backend).tpo(**ASKED, **SESSIONS[session])
+    levels = levels_of(tidytape.Client.demo(backend=backend), session)
     as_polars = pl.from_pandas(levels) if backend == "pandas" else levels
     ends = dict(as_polars.select("timestamp", "period_end").unique().rows())
     for name in (*COUNTING, *OF_BLOCKS):
@@ -54,7 +60,7 @@ def test_a_result_is_known_when_its_session_ends(session, backend):
 
 @pytest.mark.slow
 def test_no_decision_meets_the_value_area_of_a_session_that_goes_on(client):
-    levels = client.tpo(**ASKED, **SESSIONS["daily by the hour"])
+    levels = levels_of(client, "daily by the hour")
     candles = pit.known_at(client.candles(interval="1h", **ASKED, start="2024-08-07"))
     joined = pit.asof_join(
         candles, profile.value_area(levels, count="tpo_count"), on="known_at", suffix="_of"
@@ -67,14 +73,14 @@ def test_no_decision_meets_the_value_area_of_a_session_that_goes_on(client):
 
 @pytest.mark.slow
 def test_a_session_told_by_names_of_the_caller_keeps_its_end(client):
-    levels = client.tpo(**ASKED, **SESSIONS["weekly"])
+    levels = levels_of(client, "weekly")
     found = profile.value_area(levels, by=["raw_symbol", "interval", "timestamp"])
     assert found.columns[:4] == ["timestamp", "raw_symbol", "interval", "period_end"]
     assert pit.known_at(found)["known_at"].item() == datetime(2024, 8, 12, tzinfo=UTC)
 
 
 def test_sessions_that_start_at_once_and_end_apart_are_two_profiles(client):
-    week = client.tpo(**ASKED, **SESSIONS["weekly"])
+    week = levels_of(client, "weekly")
     day = week.with_columns(period_end=pl.col("timestamp").dt.offset_by("1d"))
     both = pl.concat([week, day])
     assert profile.value_area(both)["period_end"].to_list() == [
@@ -85,10 +91,10 @@ def test_sessions_that_start_at_once_and_end_apart_are_two_profiles(client):
 
 @pytest.mark.slow
 def test_sessions_without_an_end_are_never_known_by_an_interval(client):
-    levels = client.tpo(**ASKED, **SESSIONS["weekly"]).drop("period_end")
-    with pytest.raises(QueryError, match="keep 'period_end'"):
+    levels = levels_of(client, "weekly").drop("period_end")
+    with pytest.raises(QueryError, match="with_sessions adds 'period_end'"):
         pit.known_at(levels)
-    with pytest.raises(QueryError, match="keep 'period_end'"):
+    with pytest.raises(QueryError, match="with_sessions adds 'period_end'"):
         pit.as_of(levels, "2024-08-09")
     assert pit.known_at(levels, rule="interval")["known_at"][0] == datetime(2024, 8, 6, tzinfo=UTC)
     for name in (*COUNTING, *OF_BLOCKS, "composite"):
@@ -112,7 +118,7 @@ def test_an_interval_is_how_long_a_volume_profile_lasts(client):
 @pytest.mark.slow
 def test_a_composite_is_known_when_its_last_session_ends(client):
     days = client.volume_profile(interval="1d", block_size=50, start="2024-08-07", **ASKED)
-    hours = client.tpo(**ASKED, **SESSIONS["daily by the hour"])
+    hours = levels_of(client, "daily by the hour")
     for levels, count in ((days, "volume"), (hours, "tpo_count")):
         both = profile.composite(levels, count=count, row_size=50)
         assert set(both["sessions"]) == {2}
@@ -125,7 +131,7 @@ def test_a_composite_is_known_when_its_last_session_ends(client):
 @pytest.mark.slow
 @pytest.mark.parametrize("function", [profile.naked_pocs, profile.summary])
 def test_what_later_sessions_decide_is_not_known_when_a_session_ends(client, function):
-    found = function(client.tpo(**ASKED, **SESSIONS["daily by the hour"]), count="tpo_count")
+    found = function(levels_of(client, "daily by the hour"), count="tpo_count")
     for refused in (pit.known_at, lambda frame: pit.as_of(frame, "2024-08-09")):
         with pytest.raises(QueryError, match="which later sessions decide"):
             refused(found)

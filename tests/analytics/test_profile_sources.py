@@ -23,15 +23,21 @@ ASKED = {
 }
 
 
+def profiles(client):
+    """Levels and sessions as a client fetches them; the levels with what their sessions say of time."""
+    asked = {"session": "daily", "block_minutes": 30, **ASKED}
+    levels, sessions = client.tpo(**asked), client.tpo_sessions(**asked)
+    return profile.with_sessions(levels, sessions), sessions
+
+
 @pytest.fixture(scope="module")
-def levels():
-    """TPO levels as a client fetches them."""
-    return tidytape.Client.demo().tpo(session="daily", block_minutes=30, **ASKED)
+def fetched():
+    return profiles(tidytape.Client.demo())
 
 
 @pytest.mark.slow
-def test_ours_is_what_the_service_sends_under_names_of_our_own(levels):
-    sent = levels.unique("timestamp", maintain_order=True)
+def test_ours_is_what_the_service_sends_under_names_of_our_own(fetched):
+    levels, sent = fetched
     found = profile.summary(levels, count="tpo_count", row_size=STEP)
     assert not set(found.columns) & {"poc_price", "vah_price", "val_price", "ibr_high", "poor_highs"}
     for ours, theirs in {
@@ -50,13 +56,13 @@ def test_ours_is_what_the_service_sends_under_names_of_our_own(levels):
         assert found[f"initial_balance_{end}"].to_list() == rows.to_list()
         assert found[f"is_poor_{end}"].to_list() == (sent[f"poor_{end}s"].list.len() > 0).to_list()
     runs = profile.single_prints(levels, row_size=STEP)
-    assert runs["rows"].sum() == sent["single_prints"].list.len().sum()
+    assert runs["rows"].sum() == sent["single_prints"].list.len().sum() == levels["is_single_print"].sum()
 
 
 @pytest.mark.slow
-def test_a_pandas_client_gives_the_same(levels):
-    client = tidytape.Client.demo(backend="pandas")
-    frame = client.tpo(session="daily", block_minutes=30, **ASKED)
+def test_a_pandas_client_gives_the_same(fetched):
+    levels, _ = fetched
+    frame, _ = profiles(tidytape.Client.demo(backend="pandas"))
     for function in (profile.summary, profile.developing, profile.single_prints):
         ours, theirs = function(levels, row_size=STEP), function(frame, row_size=STEP)
         assert theirs["timestamp"].tolist() == ours.to_pandas()["timestamp"].tolist()
@@ -95,21 +101,23 @@ def test_profiles_of_aggregate_from_trades_and_from_minutes_say_the_same():
     cut = {"interval": "1d", "block_size": 1}
     minutes = aggregate.minute_candles(trades), aggregate.minute_profile(trades, block_size=1)
     from_trades, from_minutes = aggregate.tpo(trades, **cut), aggregate.tpo_of(*minutes, **cut)
+    ended = profile.with_sessions(from_trades, aggregate.tpo_sessions(trades, **cut))
+    ended_minutes = profile.with_sessions(from_minutes, aggregate.tpo_sessions_of(*minutes, **cut))
     touches = aggregate.tpo_touches(trades, **cut)
-    found = profile.summary(from_trades, count="tpo_count", row_size=1)
+    found = profile.summary(ended, count="tpo_count", row_size=1)
     assert found.select("low", "high", "initial_balance_low", "initial_balance_high").row(0) == (
         99,
         111,
         99,
         104,
     )
-    assert profile.summary(from_minutes, count="tpo_count", row_size=1).equals(found)
+    assert profile.summary(ended_minutes, count="tpo_count", row_size=1).equals(found)
     counted = profile.summary(touches, count="tpo_count", row_size=1, block_minutes=30)
     assert counted.equals(found.drop("period_end"))
-    balance = profile.initial_balance(from_trades).drop("period_end")
+    balance = profile.initial_balance(from_trades, block_minutes=30)
     assert profile.initial_balance(touches, block_minutes=30).equals(balance)
     developed = profile.developing(touches, block_minutes=30, row_size=1)
-    area = profile.value_area(from_trades, count="tpo_count", row_size=1).drop("period_end")
+    area = profile.value_area(from_trades, count="tpo_count", row_size=1)
     assert profile.value_area(touches, count="tpo_count", row_size=1).equals(area)
     assert developed.tail(1).select(area.columns).equals(area)
     volume = profile.developing(touches, block_minutes=30, row_size=1, count="volume").tail(1)
@@ -131,17 +139,17 @@ def test_recorded_market(recorded, tmp_path):
     lake = empty_lake(tmp_path / "lake")
     ingest(recorded / "binance-spot_ws_btcusdt_20240808.gz", lake, layout="binance-ws", exchange="BINANCE")
     client = tidytape.Client.local(tmp_path / "lake")
-    levels = client.tpo(
-        exchange="BINANCE",
-        raw_symbol="BTCUSDT",
-        interval="5m",
-        block_minutes=5,
-        block_size=5,
-        start="2024-08-08T23:50:00Z",
-        end="2024-08-09T00:05:00Z",
-    )
-    found = profile.summary(levels, count="tpo_count", row_size=5)
-    sent = levels.unique("timestamp", maintain_order=True)
+    asked = {
+        "exchange": "BINANCE",
+        "raw_symbol": "BTCUSDT",
+        "interval": "5m",
+        "block_minutes": 5,
+        "block_size": 5,
+        "start": "2024-08-08T23:50:00Z",
+        "end": "2024-08-09T00:05:00Z",
+    }
+    sent = client.tpo_sessions(**asked)
+    found = profile.summary(client.tpo(**asked), count="tpo_count", row_size=5, block_minutes=5)
     assert len(found) == len(sent) > 1
     for ours, theirs in {"poc": "poc_price", "vah": "vah_price", "val": "val_price"}.items():
         assert found[ours].to_list() == sent[theirs].to_list()

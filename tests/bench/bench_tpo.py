@@ -3,9 +3,10 @@
 Run ``python tests/bench/bench_tpo.py [rows]``, by default on ten days of 200,000 and of 2 million trades and on a month
 and a year of minute closes; ``bench_volume_profile.py`` is the same for volume profiles. tidytape
 and DuckDB read the same rows in memory, DuckDB from its own table, and give the same: levels with counts, volumes,
-first and last block, and of the session its initial balance and first and last price. tidytape besides gives the point
-of control, value area and flags. MarketProfile gives point of control and value area of a lighter count: how many
-trades each level had, not which blocks. Its frame is indexed before, in time that does not count.
+first and last block, and of the session its initial balance and first and last price. DuckDB repeats what a session has
+on its levels; tidytape gives two frames, and besides the point of control, value area and flags. MarketProfile gives
+point of control and value area of a lighter count: how many trades each level had, not which blocks. Its frame is
+indexed before, in time that does not count.
 """
 
 from __future__ import annotations
@@ -25,10 +26,8 @@ from tidytape import aggregate
 MINUTE = 60 * 10**9
 DAY = 1440 * MINUTE
 BLOCK_SIZE = 1
-COLUMNS = [
-    "timestamp", "opening_price", "closing_price", "ibr_high", "ibr_low", "price", "tpo_count", "first_touch_block",
-    "last_touch_block", "buy_volume", "sell_volume",
-]  # fmt: skip
+OF_SESSIONS = ["timestamp", "opening_price", "closing_price", "ibr_high", "ibr_low"]
+OF_LEVELS = ["price", "tpo_count", "first_touch_block", "last_touch_block", "buy_volume", "sell_volume"]
 
 
 def trades(rows: int, *, seed: int = 0) -> pl.DataFrame:
@@ -61,9 +60,11 @@ def minutes(days: int, *, seed: int = 0) -> pl.DataFrame:
     ).select(pl.lit("BINANCE").alias("exchange"), pl.lit("BTCUSDT").alias("raw_symbol"), pl.all())
 
 
-def ours(frame: pl.DataFrame) -> pl.DataFrame:
-    profiles = aggregate.tpo(frame.lazy(), interval="1d", block_size=BLOCK_SIZE)
-    return profiles.collect(engine="streaming").select(COLUMNS)
+def ours(frame: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return the levels and the sessions."""
+    functions = (aggregate.tpo, aggregate.tpo_sessions)
+    profiles = [function(frame.lazy(), interval="1d", block_size=BLOCK_SIZE) for function in functions]
+    return pl.collect_all(profiles, engine="streaming")
 
 
 def in_duckdb(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
@@ -136,7 +137,8 @@ def side_by_side(name: str, frame: pl.DataFrame) -> dict[str, float]:
         contenders["MarketProfile"] = run
     else:
         print("MarketProfile is not installed: skipped (pip install MarketProfile)")
-    expected = ours(frame)
+    levels, sessions = ours(frame)
+    expected = levels.join(sessions, on="timestamp").select(*OF_SESSIONS, *OF_LEVELS)
     touches = expected["tpo_count"].sum()
     print(f"{name}: {frame.height:,} trades to {expected.height:,} levels, {touches:,} touches")
     assert_frame_equal(expected, in_duckdb(connection), check_exact=False, rel_tol=1e-9)

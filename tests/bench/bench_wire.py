@@ -22,8 +22,8 @@ import polars as pl
 import pyarrow as pa
 from contest import contest, imported
 
-from tidytape.schema import data_type, schema_of
-from tidytape.wire import decode, encode, from_arrow, to_arrow
+from tidytape.schema import TPO_SESSIONS, data_type, schema_of, wire_schema
+from tidytape.wire import decode, encode, from_arrow, nested, to_arrow
 from tidytape.wire._columnar import document_type
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
@@ -96,7 +96,7 @@ class Market:
         low = pl.col("price").min().over("timestamp")
         places = {"val_price": 1, "poc_price": 4, "vah_price": 8, "ibr_low": 0, "ibr_high": 6}
         places |= {"profile_low": 0, "opening_price": 2, "closing_price": 3, "profile_high": 9}
-        return (
+        profiles = (
             ladder.with_columns(
                 *self._sides(TPO_LEVELS), *((low + place * TICK).alias(n) for n, place in places.items())
             )
@@ -118,6 +118,12 @@ class Market:
                 single_prints=pl.concat_list("profile_high", "profile_low"),
             )
         )
+        of_levels, of_sessions = (
+            [name for name in schema.names if name in profiles.columns]
+            for schema in (schema_of("TPO_AGG"), TPO_SESSIONS)
+        )
+        sessions = profiles.select(of_sessions).unique("timestamp", keep="first", maintain_order=True)
+        return nested(profiles.select(of_levels), sessions)
 
     def _ladder(self, levels: int) -> pl.DataFrame:
         """Levels around the price of each point."""
@@ -136,7 +142,7 @@ class Market:
 
 def tidy(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     identity = [pl.lit(value).alias(column) for column, value in zip(COLUMNS, IDENTITY.values(), strict=True)]
-    return schema_of(name).conform(frame.with_columns(*identity))
+    return wire_schema(name).conform(frame.with_columns(*identity))
 
 
 # --- rivals -------------------------------------------------------------------------------------------------

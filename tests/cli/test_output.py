@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from tidytape.cli import _output as output
 from tidytape.cli._output import check_target, put
 from tidytape.errors import QueryError
+from tidytape.wire import flat
 
 MARKETS = pl.DataFrame(
     {
@@ -113,6 +114,19 @@ def test_a_spreadsheet_runs_no_text_of_a_csv(tmp_path):
     assert written["price"].to_list() == [-1.5] * len(FORMULAS)  # numbers stay numbers
     assert set(written["waits"]) == {"-PT1S"}
     assert set(written["levels"]) == {"[-1.0]"}
+
+
+def test_a_csv_has_the_form_of_a_flat_frame(tmp_path):
+    frame = pl.DataFrame(
+        {
+            "timestamp": [datetime(2024, 8, 8, tzinfo=UTC), None],
+            "prices": [[0.1 + 0.2], None],
+            "outcomes": [["Yes, or no"], []],
+            "waits": [timedelta(hours=1), None],
+        }
+    )
+    put(frame, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == flat(frame).write_csv()
 
 
 def test_other_files_have_the_texts_themselves(tmp_path):

@@ -23,7 +23,7 @@ from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.client._streams import stream_query
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.query import PointsQuery
-from tidytape.schema import TPO_SESSIONS, schema_of
+from tidytape.schema import LISTS, TPO_SESSIONS, schema_of
 
 RENAMED = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
 
@@ -296,20 +296,45 @@ def test_heatmaps_keep_what_was_asked_of_their_depth(lake: Path) -> None:
     ],
     ids=str,
 )
-def test_sessions_are_what_their_levels_say_once(lake: Path, options: dict[str, Any]) -> None:
+def test_levels_and_sessions_are_two_frames_of_one_profile(lake: Path, options: dict[str, Any]) -> None:
     asked = SERIES["tpo"][1] | options
     with tidytape.Client.local(lake) as client:
         levels, sessions = client.tpo(**asked), client.tpo_sessions(**asked)
-    schema = TPO_SESSIONS.with_coverage() if "group_by" in options else TPO_SESSIONS
+    grouped = "group_by" in options
+    schema = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
     assert sessions.columns == list(schema.names)
-    key = ["coin", *TPO_SESSIONS.key]
-    assert sessions.height == levels.select(key).n_unique() > 0
-    assert sessions.equals(levels.select(schema.names).unique(key, keep="first", maintain_order=True))
-    totals = levels.group_by(key).agg(tpo_count=pl.col("tpo_count").sum(), high=pl.col("price").max())
-    both = sessions.join(totals, on=key, nulls_equal=True)
-    assert both.height == sessions.height
-    assert both["total_tpo_count"].equals(both["tpo_count"], check_names=False)
-    assert both["profile_high"].equals(both["high"], check_names=False)
+    assert levels.columns == list(schema_of("TPO_AGG", grouped=grouped).names)
+    key, shared = ["coin", *TPO_SESSIONS.key], [name for name in levels.columns if name in sessions.columns]
+    of_levels = levels.select(shared).unique(maintain_order=True)
+    assert of_levels.equals(sessions.select(shared))
+    totals = levels.group_by(key, maintain_order=True).agg(
+        pl.col("tpo_count").sum(),
+        *(pl.col("price").filter(flag).alias(name) for flag, name in LISTS.items()),
+        high=pl.col("price").max(),
+        low=pl.col("price").min(),
+    )
+    assert sessions.select("total_tpo_count", *LISTS.values(), "profile_high", "profile_low").equals(
+        totals.select(
+            pl.col("tpo_count").alias("total_tpo_count"),
+            *LISTS.values(),
+            profile_high="high",
+            profile_low="low",
+        )
+    )
+
+
+def test_levels_and_sessions_are_one_fetch(lake: Path, tmp_path: Path) -> None:
+    asked = SERIES["tpo"][1]
+    with tidytape.Client.local(lake, cache=str(tmp_path)) as client:
+        first = client.fetch(client.query.tpo(**asked))
+        second = client.fetch(client.query.tpo_sessions(**asked))
+        assert first.metadata.weight > 0
+        assert (
+            client.plan(client.query.tpo(**asked)).weight
+            == client.plan(client.query.tpo_sessions(**asked)).weight
+        )
+    assert (first.frame.height, second.frame.height) > (1, 0)
+    assert second.metadata.requests <= first.metadata.requests
 
 
 def tpo_body(*points: dict[str, Any]) -> dict[str, Any]:
@@ -333,23 +358,22 @@ def test_what_a_service_does_not_derive_is_null(client: Any, script: Any, sessio
     transport = script(httpx.Response(200, json=tpo_body(session(1.0, 2.0, newField=3))))
     with client(transport) as asking:
         found = asking.tpo_sessions(**SERIES["tpo"][1])
-    assert found.schema == TPO_SESSIONS.empty().schema
-    assert found.height == 1
-    assert found["poc_price"].to_list() == [None]
+    expected = {**TPO_SESSIONS.polars(), "new_field": pl.Int64()}
+    assert dict(found.schema) == {name: expected[name] for name in found.columns}
+    assert {*found.columns} == {*expected}
+    assert found.select("poc_price", "new_field").rows() == [(None, 3)]
 
 
 def test_a_session_that_comes_twice_with_different_values_is_refused(
     client: Any, script: Any, session: Any
 ) -> None:
-    same = script(
-        httpx.Response(200, json=tpo_body(session(1.0, poc_price=1.0), session(2.0, poc_price=1.0)))
-    )
-    other = script(
-        httpx.Response(200, json=tpo_body(session(1.0, poc_price=1.0), session(2.0, poc_price=2.0)))
-    )
-    with client(same) as asking:
-        assert asking.tpo_sessions(**SERIES["tpo"][1]).height == 1
+    once = session(1.0, 2.0, poc_price=1.0)
     start = SERIES["tpo"][1]["start"]
-    with client(other) as asking, pytest.raises(IncompleteDataError, match="1 sessions came twice") as caught:
-        asking.tpo_sessions(**SERIES["tpo"][1])
-    assert caught.value.missing == ((start, start + 1),)
+    for name in ("tpo", "tpo_sessions"):
+        with client(script(httpx.Response(200, json=tpo_body(once, once)))) as asking:
+            assert getattr(asking, name)(**SERIES["tpo"][1])["timestamp"].n_unique() == 1
+        for other in (session(1.0, 2.0, poc_price=2.0), session(1.0, poc_price=1.0)):
+            twice = script(httpx.Response(200, json=tpo_body(once, other)))
+            with client(twice) as asking, pytest.raises(IncompleteDataError, match="came twice") as caught:
+                getattr(asking, name)(**SERIES["tpo"][1])
+            assert caught.value.missing == ((start, start + 1),)

@@ -6,7 +6,8 @@ code of today::
     python tests/frozen/freeze.py tests/frozen/RELEASE
 
 The market is the demo's, which is simulated, for two hours. Beside the three stand the frames that the release itself
-returned (``answers/``), and the hashes of the frames that went onto the tape (``hashes.json``).
+returned (``answers/``), the bodies that its service sent (``bodies/``), and the hashes of the frames that went onto the
+tape (``hashes.json``).
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ def main(folder: Path) -> None:
             assert frame.height, name
             frame.write_parquet(answers / f"{name}.parquet", compression="zstd")
 
+    write_bodies(lake, folder / "bodies")
+
     # The cache and the tape are of a service with an address, which a lake in this process does not have.
     arguments = connection(lake) | {"base_url": ADDRESS, "cache": folder / "cache", "progress": False}
     hashes = {}
@@ -94,6 +97,34 @@ def main(folder: Path) -> None:
     # The first commit of a table names the folder that it was made in, which differs between machines.
     for log in lake.rglob("_delta_log/*.json"):
         log.write_text(log.read_text().replace(lake.absolute().as_uri(), "file:///lake"))
+
+
+def write_bodies(lake: Path, folder: Path) -> None:
+    """Write what the service of this release sends of a lake, as JSON and as Arrow."""
+    import httpx
+
+    import tidytape
+    from tidytape.client._local import connection
+
+    folder.mkdir()
+    with tidytape.Client.local(lake) as client:
+        queries = {
+            name: getattr(client.query, method)(**arguments).queries[0].to_params()
+            for name, (method, arguments) in STUDY.items()
+            if name not in {"markets", "tpo_sessions"}  # the second is the query of the first
+        }
+    local = connection(lake)
+    headers = {"X-Service-Key": local["api_key"], "Accept-Encoding": "identity"}
+    with httpx.Client(base_url=ADDRESS, transport=local["transport"], headers=headers) as http:
+        for name, params in queries.items():
+            for form, media_type in FORMS.items():
+                answer = http.get(
+                    "/v1/points", params=params, headers={"Accept": media_type}
+                ).raise_for_status()
+                (folder / f"{name}.{form}").write_bytes(answer.content)
+
+
+FORMS = {"json": "application/json", "arrow": "application/vnd.apache.arrow.stream"}
 
 
 def _fill(path: Path) -> None:

@@ -120,7 +120,7 @@ def cases() -> list[Case]:
         _picture("volume", [candles]),
         _picture("volume_profile", [whole]),
         _picture("candles_with_profile", [candles, whole]),
-        _picture("market_profile", [tpo]),
+        _picture("market_profile", [tpo], block_minutes=30),
         _picture("footprint", [profile]),
         _picture("order_flow", [perpetual, sides]),
         _picture("order_flow", [candles, trades], label="of trades"),

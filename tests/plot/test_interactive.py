@@ -23,7 +23,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tidytape
 from tables import each_row
 from tidytape import plot
-from tidytape.analytics import cross, options, quality
+from tidytape.analytics import cross, options, profile, quality
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style
 from tidytape.plot.interactive._canvas import split_label
@@ -50,6 +50,11 @@ def candles(c, **asked):
     return c.candles(**{"interval": "1h", **SPOT, **DAYS, **asked})
 
 
+def ended_levels(c):
+    asked = {"session": "daily", **SPOT, **DAYS}
+    return profile.with_sessions(c.tpo(**asked), c.tpo_sessions(**asked))
+
+
 def chain(c):
     return c.events("option_quotes", coin="BTC", start="2024-08-08", end="2024-08-08T00:30")
 
@@ -61,7 +66,7 @@ ASKED: dict[str, Any] = {
     "volume": lambda c: ([candles(c)], {}),
     "volume_profile": lambda c: ([c.volume_profile(interval="1d", **SPOT, **DAYS)], {}),
     "candles_with_profile": lambda c: ([candles(c), c.volume_profile(interval="1d", **SPOT, **DAYS)], {}),
-    "market_profile": lambda c: ([c.tpo(session="daily", **SPOT, **DAYS)], {}),
+    "market_profile": lambda c: ([ended_levels(c)], {}),
     "footprint": lambda c: (
         [c.volume_profile(interval="15m", **PERP, start="2024-08-08T13:00", end="2024-08-08T15:00")],
         {},
@@ -284,14 +289,15 @@ def test_dots_of_trades_say_their_amounts(client):
 @pytest.mark.slow
 def test_rows_of_a_market_profile_say_their_time_blocks(client):
     levels = client.tpo(session="daily", **SPOT, **DAYS)
-    static = plot.market_profile(levels, ax=Figure().add_subplot())
-    figure = interactive.market_profile(levels)
+    static = plot.market_profile(levels, ax=Figure().add_subplot(), block_minutes=30)
+    figure = interactive.market_profile(levels, block_minutes=30)
     (rows,) = [trace for trace in figure.data if trace.type == "bar"]
     assert rows.customdata[:, 0].sum() == len(static.blocks.get_paths())
     lows = {path.vertices[0, 1] for path in static.blocks.get_paths()}
     assert {*rows.customdata[:, 1]} == lows
     assert [len(text) for text in rows.text] == rows.customdata[:, 0].tolist()
-    letters = interactive.market_profile(levels, style="letters")
+    assert "time blocks of 30 min" in rows.hovertemplate
+    letters = interactive.market_profile(levels, style="letters", block_minutes=30)
     assert letters.layout.images[0].source != figure.layout.images[0].source
 
 

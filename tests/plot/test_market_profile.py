@@ -197,14 +197,59 @@ def test_a_profile_of_candles_says_so(ax):
     assert ax.get_title(loc="left").endswith("rows of 1 USDT, made of candles")
 
 
-@pytest.mark.slow
-def test_a_session_without_its_end_has_that_of_its_interval(ax):
-    drawn = plot.market_profile(levels(*SESSIONS).drop("period_end"), ax=ax)
-    assert_allclose(
-        [segment[:, 0] for segment in drawn.pocs.get_segments()], [(day(n), day(n + 1)) for n in range(3)]
+def widths(drawn):
+    """Return the start and the end of each session, in days, as its point of control is drawn."""
+    return [tuple(segment[:, 0]) for segment in drawn.pocs.get_segments()]
+
+
+def test_a_session_without_its_end_is_as_long_as_its_time_blocks(ax, native):
+    bare = levels(SESSIONS[0], interval="1h").drop("period_end", "block_size_minutes")
+    drawn = plot.market_profile(native(bare), ax=ax, block_minutes=30)
+    assert_allclose(widths(drawn), [(day(0), day(2 / 24))])
+    assert ax.get_xlabel().endswith("longest row: 3 × 30 min")
+
+
+def test_sessions_without_an_end_are_as_long_as_the_time_to_the_next(ax):
+    # The time blocks that were touched fill two hours; the second session starts two days later.
+    bare = levels(*SESSIONS, interval="1h").drop("period_end", "block_size_minutes")
+    first_and_third = bare.filter(pl.col("timestamp") != START + DAY)
+    drawn = plot.market_profile(first_and_third, ax=ax, block_minutes=30)
+    assert_allclose(widths(drawn), [(day(0), day(2)), (day(2), day(4))])
+
+
+def test_an_end_that_is_known_counts_and_one_that_is_not_follows_from_blocks(ax):
+    is_first = pl.col("timestamp") == START
+    part = levels(*SESSIONS[:2], block_size_minutes=30).with_columns(
+        period_end=pl.when(is_first).then("period_end")
     )
-    without = levels(*SESSIONS).drop("period_end", "interval")
-    assert len(plot.market_profile(without, ax=ax).pocs.get_segments()) == 3
+    half = part.with_columns(pl.col("period_end").dt.offset_by("-12h"))
+    assert_allclose(widths(plot.market_profile(half, ax=ax)), [(day(0), day(0.5)), (day(1), day(2))])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", [[], ["block_size_minutes"], ["block_size_minutes", "period_end"]])
+def test_the_argument_is_the_column_of_the_length_of_a_block(missing):
+    two = [Figure().add_subplot() for _ in range(2)]
+    told = plot.market_profile(levels(*SESSIONS), ax=two[0])
+    asked = plot.market_profile(levels(*SESSIONS).drop(missing), ax=two[1], block_minutes=360)
+    assert widths(asked) == widths(told)
+    for boxes, own in zip(told.initial_balances.get_paths(), asked.initial_balances.get_paths(), strict=True):
+        assert_allclose(own.vertices, boxes.vertices)
+    assert two[0].get_xlabel() == two[1].get_xlabel()
+
+
+def test_the_argument_counts_before_the_column(ax):
+    # An initial balance of blocks of 30 minutes is two blocks; of blocks of six hours it is one.
+    drawn = plot.market_profile(levels(SESSIONS[0]), ax=ax, block_minutes=30)
+    assert ax.get_xlabel().endswith("30 min")
+    assert drawn.initial_balances.get_paths()[0].vertices[:, 1].max() == 103
+
+
+@pytest.mark.parametrize("column", [{}, {"block_size_minutes": pl.when(price=100).then(30).otherwise(60)}])
+def test_levels_that_do_not_say_how_long_a_block_is_are_refused(ax, native, column):
+    bare = levels(*SESSIONS).drop("block_size_minutes").with_columns(**column)
+    with pytest.raises(QueryError, match=r"block_minutes.*with_sessions adds it"):
+        plot.market_profile(native(bare), ax=ax)
 
 
 @pytest.mark.slow
@@ -225,6 +270,8 @@ def test_nothing_to_show_says_no_data(ax, native, sessions, style):
         ({"row_size": 1.5}, "row_size"),
         ({"share": 2}, "share"),
         ({"timezone": "Mars"}, "timezone"),
+        ({"block_minutes": 0}, "block_minutes"),
+        ({"block_minutes": "30m"}, "block_minutes"),
     ],
 )
 def test_wrong_arguments_are_refused(ax, arguments, parameter):

@@ -86,8 +86,7 @@ def answered(lake: Lake, name: str, **more: Any) -> tuple[pl.DataFrame, list[Any
     notes = engine.notes(query, markets, answer)
     body = engine.body(query, markets)
     if body is not None:  # points that stay in memory have the same bytes
-        lists_once = engine.frames(query, markets, lists_once=True)
-        assert body[0] == encode_all(lists_once, notes)
+        assert body[0] == encode_all(engine.frames(query, markets), notes)
     return answer[0][1], notes
 
 

@@ -15,13 +15,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from tidytape.catalogue import DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS, DataType, Field, Interval
+from tables import in_columns
+from tidytape.catalogue import (
+    DATA_TYPES,
+    DESCRIPTOR_FIELDS,
+    IDENTITY_FIELDS,
+    DataType,
+    Field,
+    Interval,
+    Levels,
+)
 from tidytape.errors import DecodeError
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import LEVELS, LISTS, TPO_SESSIONS, Schema, data_type, schema_of, wire_schema
 from tidytape.wire import _columnar as columnar
-from tidytape.wire import decode, encode, from_arrow, to_arrow
+from tidytape.wire import decode, encode, flat, from_arrow, levels_of, nested, sessions_of, to_arrow
 from tidytape.wire._encode import encode_all
 from tidytape.wire._faults import parsed, placed
+from tidytape.wire._sessions import IN_PROGRESS
 from tidytape.wire._spelling import respelled
 from tidytape.wire._tidy import Parts, identity_columns
 
@@ -72,9 +82,8 @@ def row(fields: tuple[Field, ...], required: tuple[str, ...] = ()) -> st.SearchS
 
 @st.composite
 def frames(draw: st.DrawFn, kind: DataType) -> pl.DataFrame:
-    """A tidy frame as `decode` could have given it: rows of a series together, of a point together, bids
-    first."""
-    schema = schema_of(kind.name)
+    """A frame as `decode` could have given it: rows of a series together, of a point together, bids first."""
+    schema = wire_schema(kind.name)
     identity = identity_columns(kind)
     payload = tuple(field for field in kind.fields if field.column not in (*identity, "timestamp"))
     described = {
@@ -86,17 +95,20 @@ def frames(draw: st.DrawFn, kind: DataType) -> pl.DataFrame:
         for time in draw(st.lists(times, min_size=1, max_size=3, unique=bool(kind.levels))):
             point = series | {"timestamp": time} | draw(row(payload, required=("id",)))
             levels = [
-                point | level | ({"side": part.book_side} if part.book_side else {})
+                level | ({"side": part.book_side} if part.book_side else {})
                 for part in kind.levels
                 for level in draw(st.lists(row(part.fields, required=("price",)), max_size=2))
             ]
-            rows += levels if kind.levels else [point]
+            if kind.has_sessions:
+                rows.append(point | {LEVELS: levels})
+            else:
+                rows += [point | level for level in levels] if kind.levels else [point]
     dtypes = {name: _raw(dtype) for name, dtype in schema.polars().items()}
     made = pl.DataFrame(rows, schema=dtypes | {"data_until": pl.Int64()})
     frame = schema.conform(made).with_columns(pl.col("data_until").cast(pl.Datetime("ns", "UTC")))
     if frame["data_until"].null_count() == frame.height:
         frame = frame.drop("data_until")
-    levels = {field.column for part in kind.levels for field in part.fields}
+    levels = {field.column for part in kind.level_rows for field in part.fields}
     if "volume" in frame.columns and {"buy_volume", "sell_volume"} <= levels and "volume" not in levels:
         frame = frame.with_columns(volume=pl.col("buy_volume") + pl.col("sell_volume"))
     return frame
@@ -116,8 +128,8 @@ def assert_same(left: pl.DataFrame, right: pl.DataFrame) -> None:
 
 
 def given_values(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return what is written: `is_final` is not, for it follows from the rest."""
-    return frame.drop("is_final", strict=False)
+    """Return what is written: what follows from the rest is not."""
+    return frame.drop("is_final", "is_in_progress", IN_PROGRESS, strict=False)
 
 
 @pytest.mark.slow
@@ -154,7 +166,8 @@ def test_both_lanes_read_the_same(data: st.DataObject, kind: DataType) -> None:
 def test_rows_may_lie_anywhere(data: st.DataObject, kind: DataType) -> None:
     frame = data.draw(frames(kind))
     key = [*identity_columns(kind), "timestamp", *(["side"] if any(p.book_side for p in kind.levels) else [])]
-    spread = {field.column for field in kind.fields if kind.levels} - {*identity_columns(kind), "timestamp"}
+    spread = {field.column for field in kind.fields if kind.level_rows}
+    spread -= {*identity_columns(kind), "timestamp"}
     spread |= {"is_final"}
     names = [name for name in frame.columns if name not in spread]
     shuffled = frame.sample(fraction=1, shuffle=True, seed=data.draw(st.integers(0, 9)))
@@ -176,12 +189,98 @@ def test_types_in_one_body_do_not_see_each_other(data: st.DataObject, one: DataT
         assert_same(given_values(decode(body, other.name, among=types)), given_values(second))
 
 
+# --- market profiles ----------------------------------------------------------------------------------------
+
+TPO = data_type("TPO_AGG")
+UNKNOWN: dict[str, tuple[pl.DataType, st.SearchStrategy[Any]]] = {
+    "of_text": (pl.String(), texts),
+    "of_flag": (pl.Boolean(), st.booleans()),
+    "of_count": (pl.Int64(), st.integers(-(2**63), 2**63 - 1)),
+}
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Levels and sessions of markets or groups, in the order of the wire; each may have unknown fields."""
+    whole = draw(frames(TPO)).unique(["exchange", "raw_symbol", "coin", "timestamp"], maintain_order=True)
+    if whole.height and draw(st.booleans()):
+        shares = draw(st.lists(st.floats(0, 1), min_size=whole.height, max_size=whole.height))
+        whole = whole.with_columns(coverage=pl.Series(shares, dtype=pl.Float64))
+    return draw(with_unknown(levels_of(whole), "level")), draw(with_unknown(sessions_of(whole), "session"))
+
+
+@st.composite
+def with_unknown(draw: st.DrawFn, frame: pl.DataFrame, of: str) -> pl.DataFrame:
+    for name in draw(st.sets(st.sampled_from(sorted(UNKNOWN)))):
+        dtype, values = UNKNOWN[name]
+        column = draw(st.lists(st.none() | values, min_size=frame.height, max_size=frame.height))
+        if any(value is not None for value in column):
+            frame = frame.with_columns(pl.Series(f"{of}_{name}", column, dtype))
+    return frame
+
+
+def described_by(frame: pl.DataFrame, schema: Schema) -> bool:
+    """Return whether a frame has the columns of a schema first, in their order."""
+    names = (schema.with_coverage() if "coverage" in frame.columns else schema).names
+    return frame.columns[: len(names)] == [*names]
+
+
+@pytest.mark.slow
+@given(profiles())
+def test_levels_and_sessions_come_back_as_the_pair(pair: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    levels, sessions = pair
+    travelling = nested(levels, sessions)
+    for back in (
+        decode(encode(travelling, TPO.name), TPO.name),
+        from_arrow(to_arrow(travelling, TPO.name), TPO.name),
+    ):
+        own_levels, own_sessions = levels_of(back), sessions_of(back)
+        assert described_by(own_levels, schema_of(TPO.name))
+        assert described_by(own_sessions, TPO_SESSIONS)
+        assert_same(given_values(in_columns(own_levels, levels.columns)), given_values(levels))
+        assert_same(given_values(in_columns(own_sessions, sessions.columns)), given_values(sessions))
+
+
+@pytest.mark.slow
+@given(frames(TPO))
+def test_a_level_has_nothing_of_its_session_but_the_flags_of_its_lists(whole: pl.DataFrame) -> None:
+    levels, sessions = levels_of(whole), sessions_of(whole)
+    in_both = {"timestamp", *TPO_SESSIONS.identity, *TPO_SESSIONS.descriptors}
+    assert {*levels.columns} & {*sessions.columns} == in_both
+    flags = levels.select("price", *LISTS).rows(named=True)
+    for session, own in zip(whole.rows(named=True), whole[LEVELS].to_list(), strict=True):
+        for level in own:
+            row = flags.pop(0)
+            assert same(row["price"], level["price"])
+            for flag, prices in LISTS.items():
+                listed = session[prices]
+                wanted = None if listed is None else any(same(level["price"], price) for price in listed)
+                assert row[flag] is wanted
+    assert not flags
+
+
+@pytest.mark.slow
+@given(profiles())
+def test_a_frame_of_sessions_is_the_nest_of_its_two_frames(pair: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    whole = nested(*pair)
+    assert_same(nested(levels_of(whole), sessions_of(whole)), whole)
+
+
 @pytest.mark.slow
 @given(st.data(), ALL_TYPES)
 def test_arrow_is_the_same_frame(data: st.DataObject, kind: DataType) -> None:
     frame = data.draw(frames(kind))
     back = from_arrow(to_arrow(frame, kind.name), kind.name)
     assert_same(given_values(back), given_values(frame))
+
+
+def from_text(text: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Return a column of a CSV file in the dtype that it was written from, as the guides say."""
+    if isinstance(dtype, pl.Datetime):
+        return text.str.to_datetime(time_unit="ns", time_zone="UTC")
+    if isinstance(dtype, pl.List):
+        return text.str.json_decode(dtype)
+    return text == "true" if dtype == pl.Boolean else text.cast(dtype)
 
 
 @st.composite
@@ -200,6 +299,22 @@ def frames_with_constants(draw: st.DrawFn, kind: DataType) -> pl.DataFrame:
     constants = draw(st.sets(st.sampled_from(frame.columns))) if frame.height else ()
     row = draw(st.integers(0, max(frame.height - 1, 0)))
     return frame.with_columns(frame[name].new_from_index(row, frame.height) for name in constants)
+
+
+@pytest.mark.slow
+@given(st.data(), ALL_TYPES)
+def test_a_flat_frame_comes_back_from_csv(data: st.DataObject, kind: DataType) -> None:
+    drawn = data.draw(frames(kind))
+    for frame in (levels_of(drawn), sessions_of(drawn)) if kind.has_sessions else (drawn,):
+        columns = flat(frame)
+        assert not any(dtype.is_nested() or dtype.is_temporal() for dtype in columns.dtypes)
+        assert flat(columns).equals(columns)
+        assert flat(frame.lazy()).collect().equals(columns)
+        written = pl.read_csv(columns.write_csv().encode(), infer_schema=False)
+        back = written.select(from_text(pl.col(name), dtype) for name, dtype in frame.schema.items())
+        numbers = pl.selectors.by_dtype(pl.List(pl.Float64))
+        finite = pl.when(pl.element().is_finite()).then(pl.element())
+        assert_same(back, frame.with_columns(numbers.list.eval(finite)))
 
 
 @pytest.mark.slow
@@ -253,22 +368,26 @@ def plain(body: bytes, kind: DataType) -> list[dict[str, Any]]:
             named = {f.column: plain_value(payload.get(f.name), f) for f in kind.fields}
             base = columns | {name: value for name, value in named.items() if columns.get(name) is None}
             base["is_final"] = plain_finality(base, kind)
-            if not kind.levels:
-                rows.append(base)
-            for levels in kind.levels:
-                found = payload.get(levels.name, [])
-                if levels.flat:
-                    stride = len(levels.fields)
-                    found = [
-                        {f.name: found[i + place] for place, f in enumerate(levels.fields)}
-                        for i in range(0, len(found), stride)
-                    ]
-                for level in found:
-                    side = {"side": levels.book_side.value} if levels.book_side else {}
-                    rows.append(
-                        base | {f.column: plain_value(level.get(f.name), f) for f in levels.fields} | side
-                    )
+            levels = [
+                level for part in kind.levels for level in plain_levels(payload.get(part.name, []), part)
+            ]
+            if kind.has_sessions:
+                rows.append(base | {LEVELS: levels})
+            else:
+                rows += [base | level for level in levels] if kind.levels else [base]
     return rows
+
+
+def plain_levels(sent: list[Any], part: Levels) -> list[dict[str, Any]]:
+    """The levels of one array of a point."""
+    if part.flat:
+        stride = len(part.fields)
+        sent = [
+            {field.name: sent[start + place] for place, field in enumerate(part.fields)}
+            for start in range(0, len(sent), stride)
+        ]
+    side = {"side": part.book_side.value} if part.book_side else {}
+    return [{f.column: plain_value(level.get(f.name), f) for f in part.fields} | side for level in sent]
 
 
 def plain_finality(row: dict[str, Any], kind: DataType) -> bool | None:
@@ -348,7 +467,7 @@ def bodies(draw: st.DrawFn, kind: DataType, values: dict[str, st.SearchStrategy[
     )
     if kind.envelope:
         payload = payload.map(lambda inner: {kind.envelope: inner})
-    known = {*identity_columns(kind), *schema_of(kind.name).descriptors, "data_until"}
+    known = {*identity_columns(kind), *wire_schema(kind.name).descriptors, "data_until"}
     described = {
         "amountUnit": st.sampled_from(["COIN", "USD"]),
         "interval": st.sampled_from(["MINUTE", "1h", "WEEK", "another"]),
@@ -382,7 +501,7 @@ def test_decode_agrees_with_plain_loops(
     assert len(got) == len(wanted)
     for row, oracle in zip(got, wanted, strict=True):
         derived = set(row) - set(oracle)
-        assert derived <= {"volume", "point_coin"}
+        assert derived <= {"volume", "point_coin", IN_PROGRESS}
         for name in set(row) - derived:
             assert same(row[name], oracle[name]), (name, row[name], oracle[name])
         if "volume" in derived and None not in (oracle["buy_volume"], oracle["sell_volume"]):
@@ -390,6 +509,10 @@ def test_decode_agrees_with_plain_loops(
 
 
 def same(left: Any, right: Any) -> bool:
+    if type(left) is type(right) is list:
+        return len(left) == len(right) and all(map(same, left, right))
+    if type(left) is type(right) is dict:
+        return [*left] == [*right] and all(map(same, left.values(), right.values()))
     if isinstance(left, float) and math.isnan(left):
         return isinstance(right, float) and math.isnan(right)
     return type(left) is type(right) and left == right
@@ -430,7 +553,7 @@ def test_a_broken_body_is_a_frame_or_a_decode_error(data: st.DataObject, kind: D
         with pytest.raises(DecodeError):
             by_value(body, kind)
         return
-    dtypes = schema_of(kind.name).polars()
+    dtypes = wire_schema(kind.name).polars()
     assert dict(list(frame.schema.items())[: len(dtypes)]) == dtypes
     # However it was read: value by value it is the same.
     again = by_value(body, kind).frame(kind)
@@ -446,7 +569,7 @@ def test_a_broken_stream_is_a_frame_or_a_decode_error(data: st.DataObject, kind:
         frame = from_arrow(body, kind.name)
     except DecodeError:
         return
-    dtypes = schema_of(kind.name).polars()
+    dtypes = wire_schema(kind.name).polars()
     assert dict(list(frame.schema.items())[: len(dtypes)]) == dtypes
     frame.rows()
 

@@ -15,7 +15,7 @@ import pytest
 
 from lakes import empty_lake
 from tables import each_row
-from tidytape import Client
+from tidytape import Client, wire
 from tidytape.client._local import AppTransport
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
@@ -200,12 +200,11 @@ def test_many_markets_are_not_small_however_few_their_rows() -> None:
     assert not estimated(both, {name: [ONE] * 6 for name in types}, told).is_small
 
 
-def test_a_market_profile_whose_lists_take_much_memory_is_not_small() -> None:
-    """In Arrow each level has the list of all single prints: four trades made an answer of 766 MB."""
+def test_a_market_profile_counts_its_touches_and_no_lists() -> None:
     told = Told({"trades": [Facts(4, T0 * NS, (T0 + 4 * 3_600) * NS - 1, 100.0, 106.0)]})
     told.most = {"candles_of_both_1m": 240, "profile_1m": 4}
     asked = query("TPO_AGG", interval="4h", end=T0 + 4 * 3_600, tpo_block_minutes=60)
-    for size, is_small in (("0.01", True), ("0.0006", False)):
+    for size, is_small in (("0.01", True), ("0.0006", True), ("0.0005", False)):
         market = Market("X", "BTCUSDT", None, "BTC", "SPOT", Decimal(size), "USDT")
         assert estimated(asked, {"TPO_AGG": [market]}, told).is_small is is_small
 
@@ -220,7 +219,7 @@ def test_a_market_profile_is_bounded_by_the_range_of_its_files() -> None:
     trades = [Facts(90_000, T0 * NS, (T0 + DAY) * NS - 1, 60_000.0, 61_200.0)]
     told = Told({"trades": trades}, most={"candles_of_both_1m": 2_880, "profile_1m": 5_000})
     levels, blocks = 1_200 / 10 + 2, 48 + 2
-    most = 2_880 + 5_000 + 4 * levels * blocks + levels**2 * 8 / 300
+    most = 2_880 + 5_000 + 4 * levels * blocks
     assert of(query("TPO_AGG", interval="1d"), told).most == most
     unbounded = Told({"trades": [Facts(90_000, T0 * NS, T0 * NS)]}, most=told.most)
     assert of(query("TPO_AGG", interval="1d"), unbounded).most == math.inf
@@ -400,8 +399,8 @@ def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("session", [None, "daily", "weekly", "monthly"])
-def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str | None) -> None:
-    """20,000 levels of one session, each with up to 20,000 single prints, take gigabytes in a few seconds."""
+def test_a_session_of_many_single_prints_is_served(tmp_path: Path, session: str | None) -> None:
+    """40,000 levels, of which nearly each may be a single print: with the list on each, they took gigabytes."""
     lake = empty_lake(tmp_path / "lake")
     lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["A"], "block_size": [1.0]}))
     first = 1_719_792_000  # 2024-07-01T00:00:00Z, a Monday
@@ -415,12 +414,12 @@ def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str
     engine = Engine(lake)
     asked = {"type": "TPO_AGG", "exchange": "X", "raw_symbol": "A", "interval": "1d", "tpo_session": session}
     window = {"start": first, "end": first + DAY}
-    coarse = PointsQuery(**asked, **window, block_size="100")  # type: ignore[arg-type]
-    ((_, frame),) = engine.frames(coarse, engine.markets(coarse))
-    assert frame.height > 0
     fine = PointsQuery(**asked, **window, block_size="0.5")  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="lists of single prints"):
-        engine.frames(fine, engine.markets(fine))
-    ((_, once),) = engine.frames(fine, engine.markets(fine), lists_once=True)
-    assert once.height == 40_001
-    assert once["single_prints"].is_not_null().arg_true().to_list() == [0]
+    ((_, frame),) = engine.frames(fine, engine.markets(fine))
+    assert (frame.height, frame["levels"].list.len().to_list()) == (1, [40_001])
+    for body, read in (
+        (wire.encode(frame, "TPO_AGG"), wire.decode),
+        (wire.to_arrow(frame, "TPO_AGG"), wire.from_arrow),
+    ):
+        assert len(body) < 10 * 2**20
+        assert wire.levels_of(read(body, "TPO_AGG")).equals(wire.levels_of(frame))

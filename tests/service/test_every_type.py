@@ -19,9 +19,10 @@ from tidytape.errors import TidytapeError
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
-from tidytape.schema import schema_of
+from tidytape.schema import LISTS, schema_of
 from tidytape.service.answer._engine import Engine
-from tidytape.wire._encode import encode_all
+from tidytape.wire import decode, encode, from_arrow, levels_of, nested, sessions_of, to_arrow
+from tidytape.wire._tidy import DATA_UNTIL
 
 START, MINUTE = events.START, events.MINUTE
 S0 = START // 10**9
@@ -54,26 +55,28 @@ def test_a_client_gets_what_the_engine_made(lake: Lake, name: str) -> None:
     with Client.local(lake.path) as client:
         got = _points(client, **asked)
     assert list(got.columns) == list(schema_of(name).names)
+    if name == "TPO_AGG":
+        made = levels_of(made)
     assert got.sort(schema_of(name).key).equals(made.select(got.columns).sort(schema_of(name).key))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"group_by": "SUM"}, {"sort_direction": "desc"}], ids=str)
-def test_lists_on_one_level_of_each_session_make_the_same_body(lake: Lake, more: dict[str, str]) -> None:
+def test_a_market_profile_is_the_same_pair_in_every_form(lake: Lake, more: dict[str, str]) -> None:
     asked = {"type": "TPO_AGG", "interval": "1h", "start": S0, "end": S0 + DAY, "tpo_block_minutes": 5}
     query = PointsQuery(**asked, **ASKED["TPO_AGG"], **more)
     engine = Engine(lake)
-    once, repeated = (
-        engine.frames(query, engine.markets(query), lists_once=lists_once) for lists_once in (True, False)
-    )
-    ((_, frame),) = once
-    ((_, whole),) = repeated
-    sessions = whole.select(schema_of("TPO_AGG").key).drop("price").unique().height
-    lists = ["poor_highs", "poor_lows", "single_prints"]
-    assert whole.select(pl.col(lists).list.len().sum()).row(0) > (0, 0, 0)
-    assert whole.select(pl.col(lists).count()).row(0) == (whole.height,) * 3
-    assert frame.select(pl.col(lists).count()).row(0) == (sessions,) * 3
-    assert encode_all(once) == encode_all(repeated)
+    ((name, frame),) = engine.frames(query, engine.markets(query))
+    assert frame.select(pl.col(*LISTS.values()).list.len().sum()).row(0) > (0, 0, 0)
+    pair = levels_of(frame), sessions_of(frame)
+    assert pair[0].select(pl.col(*LISTS).sum()).row(0) == frame.select(
+        pl.col(*LISTS.values()).list.len().sum()
+    ).row(0)
+    for write, read in ((encode, decode), (to_arrow, from_arrow)):
+        body = write(nested(*pair).with_columns(frame[DATA_UNTIL]), name)
+        again = read(body, name)
+        for made, expected in zip((levels_of(again), sessions_of(again)), pair, strict=True):
+            assert made.drop(DATA_UNTIL, strict=False).equals(expected.drop(DATA_UNTIL, strict=False))
 
 
 @pytest.mark.slow

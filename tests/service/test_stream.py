@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from polars.testing import assert_frame_equal
 
 from lakes import empty_lake
 from service.conftest import NS, T0, Service
@@ -75,7 +76,7 @@ def test_arrow_has_the_rows_the_change_and_the_token(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_market_profiles_in_arrow_have_their_lists_on_every_level(service: Service) -> None:
+def test_market_profiles_in_arrow_are_sessions_with_their_levels(service: Service) -> None:
     params = {**CANDLES, "type": "TPO_AGG", "interval": "HOUR", "from": T0, "period": 3_600}
     head = {"Accept": ARROW_MIME}
     expected = wire.from_arrow(service.get("/v1/points", params=params, headers=head).content, "TPO_AGG")
@@ -97,7 +98,12 @@ def test_market_profiles_in_arrow_have_their_lists_on_every_level(service: Servi
     with pa.ipc.open_stream(written.head + batch + written.tail) as reader:
         rows = pl.from_arrow(reader.read_all())
     assert isinstance(rows, pl.DataFrame)
-    assert rows["single_prints"].to_list() == expected["single_prints"].to_list()
+    for read in (wire.levels_of, wire.sessions_of):
+        made, wanted = (
+            read(frame).drop("is_final", "is_in_progress", strict=False) for frame in (rows, expected)
+        )
+        names = [name for name in wanted.columns if name not in {"change", "data_until"}]
+        assert_frame_equal(made.select(names), wanted.select(names), categorical_as_str=True)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tidytape.client import Client
 from tidytape.errors import QueryError
-from tidytape.wire import decode
+from tidytape.wire import decode, levels_of
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 
@@ -46,7 +46,7 @@ def test_optional_numbers_that_are_absent_are_unknown_in_both_cases() -> None:
 
 def test_levels_that_are_objects_have_zeros_and_derived_numbers_do_not() -> None:
     point = '{"TpoAggregation":{"timestamp":{"s":60},"levels":[{"price":1,"buy_volume":2}]}}'
-    got = decode(body("TPO_AGG", point), "TPO_AGG", absent="zero")
+    got = levels_of(decode(body("TPO_AGG", point), "TPO_AGG", absent="zero"))
     assert got.select("buy_volume", "sell_volume", "tpo_count").rows() == [(2.0, 0.0, None)]
 
 

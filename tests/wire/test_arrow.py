@@ -12,7 +12,7 @@ import pytest
 from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, QueryError
-from tidytape.schema import schema_of
+from tidytape.schema import schema_of, wire_schema
 from tidytape.wire import decode, encode, from_arrow, to_arrow
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
@@ -38,7 +38,7 @@ def test_media_types() -> None:
 
 @each_row("name", DATA_TYPES)
 def test_empty_frames_of_every_type(name: str) -> None:
-    empty = schema_of(name).empty()
+    empty = wire_schema(name).empty()
     assert from_arrow(to_arrow(empty, name), name).equals(empty)
     assert from_arrow(to_arrow(empty, name), name).schema == empty.schema
 
@@ -107,9 +107,12 @@ def test_the_frame_of_another_type() -> None:
         from_arrow(to_arrow(FRAME, SKEW), "SKEW")
 
 
-def test_a_stream_that_does_not_name_its_type_is_refused() -> None:
-    with pytest.raises(DecodeError, match="TRADE: the stream is of type ''"):
-        from_arrow(stream(schema_of("TRADE").empty().to_arrow(), None), "TRADE")
+def test_a_stream_that_does_not_name_its_type_is_known_by_its_columns() -> None:
+    """As services of the first releases sent them."""
+    trades = stream(schema_of("TRADE").empty().to_arrow(), None)
+    assert from_arrow(trades, "TRADE").equals(schema_of("TRADE").empty())
+    with pytest.raises(DecodeError, match="has no column side"):
+        from_arrow(stream(FRAME.to_arrow(), None), "BLOCK_BOOK_SNAPSHOT_AGG")
 
 
 @each_row(

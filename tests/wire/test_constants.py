@@ -17,12 +17,12 @@ from polars.testing import assert_frame_equal
 from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError
-from tidytape.schema import schema_of
+from tidytape.schema import wire_schema
 from tidytape.wire import from_arrow, to_arrow
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 MARKET = {"exchange": "X", "raw_symbol": "BTC", "coin": "BTC", "interval": "1m", "amount_unit": "COIN"}
-FRAME = schema_of(CANDLES).conform(
+FRAME = wire_schema(CANDLES).conform(
     pl.DataFrame(
         {"timestamp": [0, 60, 120], "open": [1.5, 2.5, 0.5], "close": 2.0, "volume": [0.0, -0.0, 0.0]}
     )
@@ -130,7 +130,7 @@ def test_unknown_columns_keep_their_order() -> None:
 
 @each_row("name", DATA_TYPES)
 def test_an_answer_without_rows_has_every_column(name: str) -> None:
-    empty = schema_of(name).empty()
+    empty = wire_schema(name).empty()
     body = to_arrow(empty, name, constants_once=True)
     assert constants_sent(body) == {}
     assert from_arrow(body, name).schema == empty.schema
@@ -237,7 +237,7 @@ def test_constants_are_bounded_like_columns(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(DecodeError, match="300 different unknown fields"):
         from_arrow(changed(constants=json.dumps(many)), CANDLES)
     monkeypatch.setattr("tidytape.wire._faults._FREE_CELLS", 2**8)
-    rows = schema_of(CANDLES).conform(FRAME.select(pl.col("timestamp").repeat_by(2_000).explode()))
+    rows = wire_schema(CANDLES).conform(FRAME.select(pl.col("timestamp").repeat_by(2_000).explode()))
     assert from_arrow(to_arrow(rows, CANDLES, constants_once=True), CANDLES).height == 6_000
     wide = rows.with_columns(pl.lit(1).alias(f"x{number}") for number in range(50))
     with pytest.raises(DecodeError, match="rows of 66 columns, and a frame takes"):

@@ -19,9 +19,18 @@ from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.client._metadata import fingerprint
 from tidytape.errors import DecodeError, QueryError
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import TPO_SESSIONS, data_type, schema_of, wire_schema
 from tidytape.wire import _columnar as columnar
-from tidytape.wire import decode, decode_list, decode_markets, encode, from_arrow, to_arrow
+from tidytape.wire import (
+    decode,
+    decode_list,
+    decode_markets,
+    encode,
+    from_arrow,
+    levels_of,
+    sessions_of,
+    to_arrow,
+)
 from tidytape.wire._tidy import concatenated
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
@@ -134,14 +143,16 @@ TPO = (
 @pytest.mark.parametrize(
     "payload", [f'{{"TpoAggregation":{{{TPO}}}}}', f"{{{TPO}}}"], ids=["enveloped", "inlined"]
 )
-def test_tpo_repeats_the_session_on_each_level(payload: str) -> None:
+def test_tpo_is_levels_and_sessions(payload: str) -> None:
     frame = decode(body(payload), "TPO_AGG")
-    columns = ("price", "block_ids", "buy_volume", "tpo_count", "poc_price", "poor_highs", "total_tpo_count")
-    assert frame.select(columns).rows() == [
-        (100.0, [0, 1], 1.5, None, 100.0, [101.0], 3),
-        (101.0, [1], 0.0, 1, 100.0, [101.0], 3),
+    columns = ("price", "block_ids", "buy_volume", "tpo_count", "is_poor_high", "is_single_print")
+    assert levels_of(frame).select(columns).rows() == [
+        (100.0, [0, 1], 1.5, None, False, None),
+        (101.0, [1], 0.0, 1, True, None),
     ]
-    assert ns(frame, "period_end") == [172_800_000_000_000] * 2
+    sessions = sessions_of(frame)
+    assert sessions.select("poc_price", "poor_highs", "total_tpo_count").rows() == [(100.0, [101.0], 3)]
+    assert ns(sessions, "period_end") == [172_800_000_000_000]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +193,7 @@ def test_a_field_of_a_point_that_repeats_its_series_adds_no_column() -> None:
 
 def test_a_field_of_a_level_does_not_replace_that_of_its_series() -> None:
     payload = f'{{"TpoAggregation":{{{TPO}}}}}'.replace('"price":101', '"price":101,"coin":"ETH"')
-    frame = decode(body(payload, '"coin":"BTC"'), "TPO_AGG")
+    frame = levels_of(decode(body(payload, '"coin":"BTC"'), "TPO_AGG"))
     assert frame.select("coin", "level_coin").rows() == [("BTC", None), ("BTC", "ETH")]
 
 
@@ -219,7 +230,7 @@ def test_series_of_another_type_are_refused(label: str, points: str) -> None:
 def test_nothing_is_an_empty_frame_of_the_schema(name: str, nothing: bytes) -> None:
     frame = decode(nothing, name)
     assert frame.height == 0
-    assert frame.schema == pl.Schema(schema_of(name).polars())
+    assert frame.schema == pl.Schema(wire_schema(name).polars())
 
 
 @each_row("name", DATA_TYPES)
@@ -500,11 +511,11 @@ def test_unknown_fields_of_all_three_places() -> None:
         '"price":101', '"price":101,"isPoor":true'
     )
     frame = decode(body(payload, '"exchange":"X","region":"EU"'), "TPO_AGG")
-    assert frame.columns[-3:] == ["is_poor", "session_name", "region"]
-    assert frame.select("is_poor", "session_name", "region").rows() == [
-        (None, "Asia", "EU"),
-        (True, "Asia", "EU"),
-    ]
+    levels, sessions = levels_of(frame), sessions_of(frame)
+    assert levels.columns == [*schema_of("TPO_AGG").names, "is_poor"]
+    assert levels["is_poor"].to_list() == [None, True]
+    assert sessions.columns == [*TPO_SESSIONS.names, "session_name", "region"]
+    assert sessions.select("session_name", "region").rows() == [("Asia", "EU")]
 
 
 def test_unknown_field_whose_column_is_taken_says_where_it_was() -> None:
@@ -564,21 +575,15 @@ def test_bodies_of_more_things_than_values(hostile: bytes, why: str) -> None:
 
 
 @pytest.mark.parametrize("extra", [{}, {"tpo_count": "1"}], ids=["columnar", "tolerant"])
-def test_lists_that_each_level_repeats_are_bounded(
-    extra: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def body(points: int, levels: int) -> bytes:
-        profile = {"timestamp": {"s": 0}, "single_prints": [1.5] * 60, "poor_highs": [2.5] * 40}
-        profile["levels"] = [{"price": float(price)} | extra for price in range(levels)]
-        one = {"id": {"exchange": "X"}, "points": [{"Point": {"TpoAggregation": profile}}]}
-        return orjson.dumps({"series": [one | {"id": {"exchange": str(n)}} for n in range(points)]})
-
-    monkeypatch.setattr("tidytape.wire._faults.MOST_CELLS", 20_000)
-    assert decode(body(1, 200), "TPO_AGG")["single_prints"].list.len().sum() == 200 * 60
-    for points, levels in ((1, 201), (2, 101)):
-        number = points * levels * 100
-        with pytest.raises(DecodeError, match=f"there would be {number} values in lists that each level"):
-            decode(body(points, levels), "TPO_AGG")
+def test_a_session_with_many_levels_and_long_lists_has_each_once(extra: dict[str, str]) -> None:
+    count = 20_000  # on each level, the lists would have 8 * 10**8 values
+    prices = [float(price) for price in range(count)]
+    profile = {"timestamp": {"s": 0}, "single_prints": prices, "poor_highs": prices}
+    profile["levels"] = [{"price": price} | extra for price in prices]
+    point = {"Point": {"TpoAggregation": profile}}
+    frame = decode(orjson.dumps({"series": [{"id": {}, "points": [point]}]}), "TPO_AGG")
+    assert frame["single_prints"].list.len().to_list() == [count]
+    assert levels_of(frame)["is_single_print"].to_list() == [True] * count
 
 
 def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -798,9 +803,8 @@ def test_a_level_without_a_price() -> None:
         (None, None)
     ]
     # As a field of an object it is 0, which proto3 leaves out.
-    assert decode(body('{"TpoAggregation":{"timestamp":{"s":0},"levels":[{}]}}'), "TPO_AGG")[
-        "price"
-    ].to_list() == [0.0]
+    profile = decode(body('{"TpoAggregation":{"timestamp":{"s":0},"levels":[{}]}}'), "TPO_AGG")
+    assert levels_of(profile)["price"].to_list() == [0.0]
 
 
 def test_a_type_the_catalogue_does_not_have() -> None:

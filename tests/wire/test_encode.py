@@ -12,7 +12,7 @@ from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import MARKETS, schema_of
-from tidytape.wire import decode, decode_markets, encode
+from tidytape.wire import decode, decode_markets, encode, nested
 from tidytape.wire._encode import encode_all
 from tidytape.wire._lists import encode_markets
 
@@ -86,23 +86,25 @@ def test_book_has_both_arrays_whatever_is_in_it() -> None:
 
 
 def test_tpo_to_the_byte() -> None:
-    frame = pl.DataFrame(
-        {
-            "timestamp": [0, 0],
-            "poc_price": [1.0, 1.0],
-            "poor_highs": [[2.0], [2.0]],
-            "single_prints": [[], []],
-            "price": [1.0, 2.0],
-            "block_ids": [[0, 1], None],
-            "tpo_count": [2, None],
-        },
-        schema_overrides={"single_prints": pl.List(pl.Float64), "block_ids": pl.List(pl.Int32)},
+    levels = pl.DataFrame(
+        {"timestamp": [0, 0], "price": [1.0, 2.0], "block_ids": [[0, 1], None], "tpo_count": [2, None]},
+        schema_overrides={"block_ids": pl.List(pl.Int32)},
     )
-    assert encode(frame, "TPO_AGG") == (
+    sessions = pl.DataFrame(
+        {
+            "timestamp": [0, 60],
+            "poc_price": [1.0, None],
+            "poor_highs": [[2.0], []],
+            "single_prints": [[], None],
+        },
+        schema_overrides={"single_prints": pl.List(pl.Float64)},
+    )
+    assert encode(nested(levels, sessions), "TPO_AGG") == (
         b'{"series":[{"id":{"type":"TPO_AGG"},"points":[{"Point":{"TpoAggregation":{"timestamp":{"s":0},'
         b'"poc_price":1.0,"poor_highs":[2.0],"single_prints":[],'
         b'"levels":[{"price":1.0,"block_ids":[0,1],"buy_volume":null,"sell_volume":null,"tpo_count":2},'
-        b'{"price":2.0,"buy_volume":null,"sell_volume":null}]}}}]}]}'
+        b'{"price":2.0,"buy_volume":null,"sell_volume":null}]}}},'
+        b'{"Point":{"TpoAggregation":{"timestamp":{"s":0,"ns":60},"poor_highs":[],"levels":[]}}}]}]}'
     )
 
 
@@ -226,8 +228,14 @@ def test_unknown_columns_go_into_the_payload() -> None:
 
 
 def test_unknown_columns_of_object_levels_go_into_the_level() -> None:
-    frame = pl.DataFrame({"timestamp": [0, 0], "price": [1.0, 2.0], "poor": [True, False]})
-    assert decode(encode(frame, "TPO_AGG"), "TPO_AGG")["poor"].to_list() == [True, False]
+    levels = pl.DataFrame({"timestamp": [0, 0], "price": [1.0, 2.0], "poor": [True, False]})
+    frame = nested(levels, pl.DataFrame({"timestamp": [0], "label": ["Asia"]}))
+    assert encode(frame, "TPO_AGG").endswith(
+        b'{"timestamp":{"s":0},"label":"Asia","levels":['
+        b'{"price":1.0,"buy_volume":null,"sell_volume":null,"poor":true},'
+        b'{"price":2.0,"buy_volume":null,"sell_volume":null,"poor":false}]}}}]}]}'
+    )
+    assert decode(encode(frame, "TPO_AGG"), "TPO_AGG").equals(frame)
 
 
 # --- frames that cannot be a body ---------------------------------------------------------------------------

@@ -29,14 +29,14 @@ from __future__ import annotations
 from tidytape import _other_clients
 from tidytape.aggregate._book import book_at, book_heatmap, book_of, book_runs
 from tidytape.aggregate._candle_profile import candle_profile
-from tidytape.aggregate._candle_tpo import candle_tpo
+from tidytape.aggregate._candle_tpo import candle_tpo, candle_tpo_sessions
 from tidytape.aggregate._group import group, to_usd
 from tidytape.aggregate._minutes import candles_of, minute_candles, minute_profile, profile_of
 from tidytape.aggregate._options import implied_volatility, option_open_interest, skew
 from tidytape.aggregate._reports import cme_open_interest, funding, open_interest
 from tidytape.aggregate._resample import gapfill, resample
 from tidytape.aggregate._token_supply import token_supply
-from tidytape.aggregate._tpo import tpo, tpo_of, tpo_touches, tpo_touches_of
+from tidytape.aggregate._tpo import tpo, tpo_of, tpo_sessions, tpo_sessions_of, tpo_touches, tpo_touches_of
 from tidytape.aggregate._trades import candles, liquidation_heatmap, liquidations, raw_trades, volume_profile
 from tidytape.frames._grid import Grid, recommended_block_size
 
@@ -48,6 +48,7 @@ __all__ = [
     "book_runs",
     "candle_profile",
     "candle_tpo",
+    "candle_tpo_sessions",
     "candles",
     "candles_of",
     "cme_open_interest",
@@ -70,6 +71,8 @@ __all__ = [
     "token_supply",
     "tpo",
     "tpo_of",
+    "tpo_sessions",
+    "tpo_sessions_of",
     "tpo_touches",
     "tpo_touches_of",
     "volume_profile",

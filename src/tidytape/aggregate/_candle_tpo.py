@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -12,12 +13,17 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.aggregate._candle_profile import PRICES, has_prices, levels_of
 from tidytape.aggregate._tpo import (
     MAIN,
+    MAIN_OF_SESSIONS,
     NEW_TIMES,
     PROFILE,
     SIDES,
     Cut,
+    Parts,
     parts_of,
-    profiles_of,
+    profile_levels,
+    profile_sessions,
+    rows_of,
+    with_blocks,
     with_lists,
     with_rows,
 )
@@ -30,7 +36,7 @@ from tidytape.frames._rows import with_all
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
-from tidytape.schema import schema_of
+from tidytape.schema import TPO_SESSIONS, schema_of
 from tidytape.times import MINUTE, SECOND, interval_of
 
 _NEEDED: Final = ("open", "high", "low", "close", "volume")
@@ -98,6 +104,7 @@ def candle_tpo(
     See Also
     --------
     candle_profile : A volume profile from candles.
+    candle_tpo_sessions : The sessions, one row each.
 
     Notes
     -----
@@ -124,41 +131,122 @@ def candle_tpo(
     >>> levels.select("price", "block_ids", "volume", "spreading").rows()
     [(10.0, [0], 2.0, 'uniform'), (11.0, [0], 1.0, 'uniform'), (12.0, [0, 1], 3.0, 'uniform')]
     """
-    cut = Cut.of(interval, block_size, session, block_minutes)
-    one_of("spreading", spreading, PRICES)
-    table = OpenTable.of(candles, ["timestamp", *_NEEDED], optional=["side"])
-    if in_sql(table.rows):
-        table.collected("a list of time blocks per level cannot be said in SQL")  # raises
-    _require_short(table, cut)
-    rows = with_all(
-        table.rows.filter(~nw.col("timestamp").is_null()),
-        (nw.lit("").alias(name) for name in MARKET if name not in table.names),
+    profile = _Profile.of(candles, interval, Cut.of(interval, block_size, session, block_minutes), spreading)
+    levels = with_blocks(
+        profile_levels(rows_of(profile.parts, profile.cut), profile.cut, now),
+        profile.parts.touched(profile.cut),
     )
-    rows = require_one_unit(
-        replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles"
-    ).rows
-    rows = _with_lost(rows, cut)
-    pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
-    traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))
-    parts = parts_of(pieces, pieces, lambda length: _volumes(traded, length, cut, spreading), cut)
-    levels = with_lists(profiles_of(parts, cut, now), parts.touched(cut))
-    names = [name for name in _NAMES if name in table.names]
-    if names:
-        levels = levels.join(
-            rows.group_by(*MARKET).agg(nw.col(name).min() for name in names), on=[*MARKET], how="left"
+    levels = profile.described(levels).sort(*PROFILE, "price")
+    names = [*schema_of("TPO_AGG").names, "spreading"]
+    return profile.table.closed(profile.chosen(levels, names), main=MAIN)
+
+
+def candle_tpo_sessions(
+    candles: IntoFrameT,
+    /,
+    *,
+    block_size: Decimal | float | str,
+    interval: str = "1d",
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    spreading: Literal["close", "uniform"] = "uniform",
+) -> IntoFrameT:
+    """Sessions of the market profile (TPO) of each market from candles, if no trades are available.
+
+    Parameters
+    ----------
+    candles, block_size, interval, session, block_minutes, spreading
+        As in `candle_tpo`.
+
+    Returns
+    -------
+    frame, one row per market and session; of the same kind as ``candles``
+        The columns of schema TPO_SESSIONS, as in ``client.tpo_sessions``, without ``is_final`` and the identity columns
+        that the candles lack. And ``spreading`` : str, the rule, which marks the profile as one from candles. Sorted by
+        (exchange, raw_symbol, timestamp).
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As in `candle_tpo`.
+
+    References
+    ----------
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> minute = 60 * 10**9
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "timestamp": [start, start + 29 * minute, start + 30 * minute],
+    ...         "open": [10.0, 12.0, 12.0], "high": [11.5, 12.5, 12.0],
+    ...         "low": [10.0, 12.0, 12.0], "close": [11.0, 12.5, 12.0], "volume": [3.0, 1.0, 2.0], "interval": "1m",
+    ...     }
+    ... )
+    >>> candle_tpo_sessions(candles, block_size=1).select("poor_highs", "total_volume", "poc_price").rows()
+    [([12.0], 6.0, 12.0)]
+    """
+    profile = _Profile.of(candles, interval, Cut.of(interval, block_size, session, block_minutes), spreading)
+    rows = rows_of(profile.parts, profile.cut)
+    sessions = with_lists(profile_sessions(rows, profile.cut), profile_levels(rows, profile.cut, None))
+    sessions = profile.described(sessions).sort(*PROFILE)
+    names = [*TPO_SESSIONS.names, "spreading"]
+    return profile.table.closed(profile.chosen(sessions, names), times=NEW_TIMES, main=MAIN_OF_SESSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile(Generic[IntoFrameT]):
+    """The parts of market profiles from candles, and what the candles say of their markets."""
+
+    table: OpenTable[IntoFrameT]
+    rows: Rows
+    parts: Parts
+    cut: Cut
+    interval: str
+    spreading: str
+
+    @classmethod
+    def of(cls, candles: IntoFrameT, interval: str, cut: Cut, spreading: str) -> _Profile[IntoFrameT]:
+        """Return the parts of the market profiles of candles; raise QueryError if they cannot be made."""
+        one_of("spreading", spreading, PRICES)
+        table = OpenTable.of(candles, ["timestamp", *_NEEDED], optional=["side"])
+        if in_sql(table.rows):
+            table.collected("a list of time blocks per level cannot be said in SQL")  # raises
+        _require_short(table, cut)
+        rows = with_all(
+            table.rows.filter(~nw.col("timestamp").is_null()),
+            (nw.lit("").alias(name) for name in MARKET if name not in table.names),
         )
-    dropped_columns = {name for name in MARKET if name not in table.names}
-    if "side" not in table.names:
-        dropped_columns |= {*SIDES}
-    present = {*levels.collect_schema().names(), "interval", "block_size"} - dropped_columns
-    levels = levels.with_columns(
-        interval=nw.lit(interval_of(interval).alias), block_size=nw.lit(float(cut.grid.size))
-    )
-    result = levels.sort(*PROFILE, "price").select(
-        *(name for name in schema_of("TPO_AGG").names if name in present),
-        nw.lit(spreading).alias("spreading"),
-    )
-    return table.closed(result, times=NEW_TIMES, main=MAIN)
+        rows = require_one_unit(
+            replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles"
+        ).rows
+        rows = _with_lost(rows, cut)
+        pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
+        traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))
+        parts = parts_of(pieces, pieces, lambda length: _volumes(traded, length, cut, spreading), cut)
+        return cls(table, rows, parts, cut, interval, spreading)
+
+    def described(self, rows: Rows) -> Rows:
+        """Add what the candles say of their markets, and the arguments."""
+        if names := [name for name in _NAMES if name in self.table.names]:
+            of_markets = self.rows.group_by(*MARKET).agg(nw.col(name).min() for name in names)
+            rows = rows.join(of_markets, on=[*MARKET], how="left")
+        return rows.with_columns(
+            interval=nw.lit(interval_of(self.interval).alias),
+            block_size=nw.lit(float(self.cut.grid.size)),
+            spreading=nw.lit(self.spreading),
+        )
+
+    def chosen(self, rows: Rows, names: Sequence[str]) -> Rows:
+        """Return those columns that rows have and the candles can tell."""
+        absent = {name for name in MARKET if name not in self.table.names}
+        if "side" not in self.table.names:
+            absent |= {*SIDES}
+        present = {*rows.collect_schema().names()} - absent
+        return rows.select(name for name in names if name in present)
 
 
 def _require_short(table: OpenTable[Any], cut: Cut) -> None:

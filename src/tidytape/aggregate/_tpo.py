@@ -7,11 +7,12 @@ each row. So only `candles` and `volume_profile` read the trades, and the rest w
 Candles are made per *piece*: a block, or a whole session if it is shorter than a block. From then on sessions are
 identified by a number, because joins and groups by three columns, two of them text, take twice as long.
 
-Three steps lead to a result::
+Four steps lead to a result::
 
     _cut_trades, _cut_minutes -> sessions with their prices, rows that each block touched, rows on which they traded
     _touches                  -> one row per session, block and price row touched
-    profiles_of               -> one row per session and price row touched, with the session's prices and value area
+    rows_of                   -> one row per session and price row touched, with the prices and the area of its session
+    profile_levels, profile_sessions -> what of these rows is a level's, and what is a session's
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
-from tidytape.schema import schema_of
+from tidytape.schema import LISTS, TPO_SESSIONS, schema_of
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 _NEEDED = (*MARKET, "timestamp", "side", "price", "amount")
@@ -45,11 +46,10 @@ _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
 MAIN: Final = schema_of("TPO_AGG").names[-4:]
 """The columns of levels that come last."""
+MAIN_OF_SESSIONS: Final = TPO_SESSIONS.names[-4:]
+"""The columns of sessions that come last."""
 PROFILE = (*MARKET, "timestamp")
 SIDES = ("buy_volume", "sell_volume")
-LISTS: Final = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
-"""Flags of a level, and the session's lists of the levels that have them."""
-
 _NO_MARKET: Final = tuple(nw.lit("").alias(name) for name in MARKET)
 
 _FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
@@ -101,23 +101,9 @@ def tpo(
     Returns
     -------
     frame, one row per market, session and price row touched; of the same kind as ``trades``
-        Sorted by (exchange, raw_symbol, timestamp, price) where the engine keeps order. Columns of the session,
-        repeated on each of its rows:
+        Sorted by (exchange, raw_symbol, timestamp, price) where the engine keeps order:
 
         - ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session,
-        - ``period_start``, equal to ``timestamp``, and ``period_end`` (exclusive), of the same type,
-        - ``block_size_minutes`` : int64 [min],
-        - ``poc_price``, ``vah_price``, ``val_price`` : rows of the point of control, of the value area's upper and
-          lower end, as `value_area` finds them by default (70%, two rows at a time) [quote per coin],
-        - ``profile_high``, ``profile_low`` : highest and lowest row [quote per coin],
-        - ``opening_price``, ``closing_price`` : prices of the trades with the smallest and the largest (timestamp,
-          sequence); without ``sequence``, null if the trades at that time have several prices [quote per coin],
-        - ``ibr_high``, ``ibr_low`` : highest and lowest price traded in the initial balance, the blocks that start
-          less than 60 minutes into the session; null if none of them traded [quote per coin],
-        - ``total_tpo_count`` : int64 [TPO], ``value_area_percentage`` [%], ``total_volume`` [coin].
-
-        Columns of the row:
-
         - ``price`` : low edge [quote per coin],
         - ``buy_volume``, ``sell_volume``, and their sum ``volume`` : 0 if the row has no trade [coin],
         - ``tpo_count``, ``first_touch_block``, ``last_touch_block`` : int64,
@@ -137,23 +123,18 @@ def tpo(
 
     See Also
     --------
+    tpo_sessions : The sessions, one row each.
     tpo_touches : The touches themselves.
 
     Notes
     -----
     polars computes eager frames; lazy frames are computed by their own engine.
 
-    The lists of the wire format follow from the flags and the touches. In polars::
+    The blocks of a level follow from the touches. In polars::
 
         row = ["exchange", "raw_symbol", "timestamp", "price"]
         blocks = touches.group_by(row).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
-        lists = levels.group_by(row[:3]).agg(
-            pl.col("price").filter(flag).sort().alias(name)
-            for flag, name in [
-                ("is_poor_high", "poor_highs"), ("is_poor_low", "poor_lows"), ("is_single_print", "single_prints")
-            ]
-        )
-        schema_of("TPO_AGG").conform(levels.join(blocks, on=row).join(lists, on=row[:3]))
+        levels.join(blocks, on=row)
 
     References
     ----------
@@ -178,12 +159,92 @@ def tpo(
     >>> levels = tpo(trades, interval="1d", block_size=1)
     >>> levels.select("price", "volume", "tpo_count", "first_touch_block", "last_touch_block").rows()
     [(10.0, 1.0, 1, 0, 0), (11.0, 8.0, 2, 0, 3), (12.0, 6.0, 2, 0, 1)]
-    >>> levels.select("poc_price", "opening_price", "closing_price", "ibr_high", "ibr_low").row(0)
+    """
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    table = OpenTable.of(trades, _NEEDED)
+    return table.closed(profile_levels(rows_of(_cut_trades(table, cut), cut), cut, now), main=MAIN)
+
+
+def tpo_sessions(
+    trades: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+) -> IntoFrameT:
+    """Sessions of the market profile of each exchange and symbol: point of control, value area, range and totals.
+
+    Parameters
+    ----------
+    trades, interval, block_size, session, block_minutes
+        As in `tpo`.
+
+    Returns
+    -------
+    frame, one row per market and session; of the same kind as ``trades``
+        Sorted by (exchange, raw_symbol, timestamp) where the engine keeps order:
+
+        - ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session,
+        - ``period_start``, equal to ``timestamp``, and ``period_end`` (exclusive), of the same type,
+        - ``block_size_minutes`` : int64 [min],
+        - ``profile_high``, ``profile_low`` : highest and lowest row [quote per coin],
+        - ``opening_price``, ``closing_price`` : prices of the trades with the smallest and the largest (timestamp,
+          sequence); without ``sequence``, null if the trades at that time have several prices [quote per coin],
+        - ``ibr_high``, ``ibr_low`` : highest and lowest price traded in the initial balance, the blocks that start
+          less than 60 minutes into the session; null if none of them traded [quote per coin],
+        - ``total_tpo_count`` : int64 [TPO], ``value_area_percentage`` [%], ``total_volume`` [coin],
+        - ``val_price``, ``poc_price``, ``vah_price`` : rows of the value area's lower end, of the point of control and
+          of the value area's upper end, as `value_area` finds them by default (70%, two rows at a time)
+          [quote per coin].
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As in `tpo`.
+
+    See Also
+    --------
+    tpo : The levels.
+
+    Notes
+    -----
+    The lists of a session follow from the flags of its levels. In polars::
+
+        levels.group_by("exchange", "raw_symbol", "timestamp").agg(
+            single_prints=pl.col("price").filter("is_single_print").sort()
+        )
+
+    References
+    ----------
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> minute = 60 * 10**9
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [start, start + 29 * minute, start + 30 * minute, start + 95 * minute],
+    ...         "sequence": [1, 2, 3, 4],
+    ...         "side": ["BUY", "SELL", "BUY", "BUY"],
+    ...         "price": [10.0, 12.5, 12.0, 11.0],
+    ...         "amount": [1.0, 2.0, 4.0, 8.0],
+    ...     }
+    ... )
+    >>> sessions = tpo_sessions(trades, interval="1d", block_size=1)
+    >>> sessions.select("poc_price", "opening_price", "closing_price", "ibr_high", "ibr_low").row(0)
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = OpenTable.of(trades, _NEEDED)
-    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=NEW_TIMES, main=MAIN)
+    return table.closed(
+        profile_sessions(rows_of(_cut_trades(table, cut), cut), cut), times=NEW_TIMES, main=MAIN_OF_SESSIONS
+    )
 
 
 def tpo_of(
@@ -247,7 +308,63 @@ def tpo_of(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table, profile_parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(profiles_of(profile_parts, cut, now), times=NEW_TIMES, main=MAIN)
+    return table.closed(profile_levels(rows_of(profile_parts, cut), cut, now), main=MAIN)
+
+
+def tpo_sessions_of(
+    candles: IntoFrameT,
+    profile: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    amount: Literal["coin", "quote"] = "coin",
+    united: bool = False,
+) -> IntoFrameT:
+    """Sessions of the market profile of each exchange and symbol, from one-minute candles and profiles.
+
+    Parameters
+    ----------
+    candles, profile, interval, block_size, session, block_minutes, amount, united
+        As in `tpo_of`.
+
+    Returns
+    -------
+    frame, one row per market and session; of the same kind as ``candles``
+        As from `tpo_sessions`. [coin or quote]
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As in `tpo`.
+
+    References
+    ----------
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> start = 1_723_075_200_000_000_000  # 2024-08-08 in nanoseconds
+    >>> from tidytape.aggregate import minute_candles, minute_profile
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [start, start + 1, start + 2],
+    ...         "sequence": [1, 2, 3],
+    ...         "side": "BUY", "price": [10.0, 12.5, 12.0], "amount": 1.0, "quote_amount": [10.0, 12.5, 12.0],
+    ...     }
+    ... )
+    >>> minutes = minute_candles(trades), minute_profile(trades, block_size=1)
+    >>> tpo_sessions_of(*minutes, interval="1d", block_size=1).select("poc_price", "total_volume").rows()
+    [(11.0, 3.0)]
+    """
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    table, profile_parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(
+        profile_sessions(rows_of(profile_parts, cut), cut), times=NEW_TIMES, main=MAIN_OF_SESSIONS
+    )
 
 
 def tpo_touches(
@@ -473,23 +590,32 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     )
 
 
-def profiles_of(profile_parts: Parts, cut: Cut, now: int | None) -> Rows:
-    """Return the levels of each session with the session's prices, its value area and the flags of each level."""
-    levels = counted(
-        profile_parts.ranges,
-        _traded(profile_parts, cut, ["session", "row"], cut.session or Interval.DAY),
-        cut.grid,
-    )
+def profile_levels(rows: Rows, cut: Cut, now: int | None) -> Rows:
+    """Return the levels of each session with their flags."""
     return (
-        _with_flags(with_columns_of(levels, profile_parts.sessions, ["session"]), cut, now)
-        .with_columns(
+        _with_flags(rows, cut, now)
+        .pipe(_in_sql_order)
+        .select(
+            *PROFILE,
+            *("price", *SIDES, "tpo_count", "volume", "first_touch_block", "last_touch_block"),
+            *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
+        )
+    )
+
+
+def profile_sessions(rows: Rows, cut: Cut) -> Rows:
+    """Return the sessions with their prices, their value area and their totals."""
+    row = nw.col("row")
+    return (
+        rows.with_columns(
             nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
         )
         .pipe(exact.in_parts, "total_volume")
         .with_columns(exact.summed("total_volume").over("session"))
         .with_columns(exact.total("total_volume"))
-        .pipe(lambda rows: rows.sort("session", "row") if in_sql(rows) else rows)
+        .filter(row == nw.col("lowest"))
+        .pipe(_in_sql_order)
         .select(
             *PROFILE,
             nw.col("timestamp").alias("period_start"),
@@ -502,11 +628,32 @@ def profiles_of(profile_parts: Parts, cut: Cut, now: int | None) -> Rows:
             cut.grid.price(nw.col("lowest")).alias("profile_low"),
             *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count"),
             (nw.col("value_area_share") * 100).alias("value_area_percentage"),
-            *("total_volume", "price", *SIDES, "tpo_count", "volume"),
-            *("first_touch_block", "last_touch_block"),
-            *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
+            "total_volume",
         )
     )
+
+
+def rows_of(profile_parts: Parts, cut: Cut) -> Rows:
+    """Return the price rows of each session, with what the session has: its prices, its end and its outermost rows."""
+    rows = counted(
+        profile_parts.ranges,
+        _traded(profile_parts, cut, ["session", "row"], cut.session or Interval.DAY),
+        cut.grid,
+    )
+    row = nw.col("row")
+    rows = cut.with_end(with_columns_of(rows, profile_parts.sessions, ["session"])).with_columns(
+        row.min().over("session").alias("lowest"), row.max().over("session").alias("highest")
+    )
+    return _kept(rows)
+
+
+def _kept(rows: Rows) -> Rows:
+    """Return rows that several steps read, so that polars computes them once."""
+    return rows if in_sql(rows) else nw.from_native(rows.to_native().cache())
+
+
+def _in_sql_order(rows: Rows) -> Rows:
+    return rows.sort("session", "row") if in_sql(rows) else rows
 
 
 def _touches(profile_parts: Parts, cut: Cut) -> Rows:
@@ -591,28 +738,31 @@ def tpo_of_minutes(
     *,
     united: bool,
 ) -> tuple[Rows, Rows]:
-    """Return the results of `tpo_of` and, without volumes, of `tpo_touches_of`, from minute candles and profiles."""
+    """Return levels with their blocks, and sessions with their lists, from minute candles and profiles."""
     profile_parts = _cut_minutes(minutes, rows, cut, amount, united=united)
-    return profiles_of(profile_parts, cut, None), profile_parts.touched(cut)
+    rows_of_sessions = rows_of(profile_parts, cut)
+    levels = _kept(profile_levels(rows_of_sessions, cut, None))
+    sessions = profile_sessions(rows_of_sessions, cut)
+    return with_blocks(levels, profile_parts.touched(cut)), with_lists(sessions, levels)
 
 
-def with_lists(levels: Rows, touched: Rows, *, lists_once: bool = False) -> Rows:
-    """Add the blocks that touched each level, and the lists of levels of its session, as ``client.tpo`` returns them.
-
-    Rows do not share lists in memory, so lists on every level take memory that grows with the square of the number of
-    levels. With ``lists_once`` only the lowest level of a session has them.
-    """
+def with_blocks(levels: Rows, touched: Rows) -> Rows:
+    """Add the blocks that touched each level, as ``client.tpo`` returns them."""
     polars, key = levels.implementation.to_native_namespace(), [*PROFILE, "price"]
-    native = levels.to_native()
     blocks = touched.to_native().group_by(key).agg(block_ids=polars.col("block_id").sort().cast(polars.Int32))
-    lists = native.group_by(PROFILE).agg(
-        *(polars.col("price").filter(flag).sort().alias(name) for flag, name in LISTS.items()),
-        polars.col("price").min(),
+    with_blocks: Rows = nw.from_native(levels.to_native().join(blocks, on=key, how="left"))
+    return with_blocks
+
+
+def with_lists(sessions: Rows, levels: Rows) -> Rows:
+    """Add the lists of the levels of each session that have a flag, as ``client.tpo_sessions`` returns them."""
+    polars, key = levels.implementation.to_native_namespace(), [*PROFILE]
+    lists = (
+        levels.to_native()
+        .group_by(key)
+        .agg(polars.col("price").filter(flag).sort().alias(name) for flag, name in LISTS.items())
     )
-    on = key if lists_once else [*PROFILE]
-    with_lists: Rows = nw.from_native(
-        native.join(blocks, on=key, how="left").join(lists.select(*on, *LISTS.values()), on=on, how="left")
-    )
+    with_lists: Rows = nw.from_native(sessions.to_native().join(lists, on=key, how="left"))
     return with_lists
 
 
@@ -677,8 +827,7 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
     if not eager:
-        # Several steps read the blocks; without a cache polars would compute the candles again for each step.
-        return blocks if in_sql(blocks) else nw.from_native(blocks.to_native().cache())
+        return _kept(blocks)
     collected = blocks.collect("polars")
     rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
     if rows > MOST_ROWS:
@@ -692,23 +841,15 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
 
 
 def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
-    """Add ``lowest`` and ``highest``, the outermost rows, ``period_end``, and the flags of each level."""
+    """Add the flags of each level."""
     row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
     is_single = nw.col("tpo_count") == 1
-    levels = (
-        cut.with_end(levels)
-        .with_columns(
-            is_single.cast(nw.Int64).alias("single"),
-            row.min().over("session").alias("lowest"),
-            row.max().over("session").alias("highest"),
-        )
-        .with_columns(
-            nw.col("single").sum().over("session").alias("singles"),
-            nw.col("single")
-            .cum_sum()
-            .over("session", order_by="row")
-            .alias("singles_below"),  # includes this row
-        )
+    levels = levels.with_columns(is_single.cast(nw.Int64).alias("single")).with_columns(
+        nw.col("single").sum().over("session").alias("singles"),
+        nw.col("single")
+        .cum_sum()
+        .over("session", order_by="row")
+        .alias("singles_below"),  # includes this row
     )
     singles_above = (
         nw.col("singles") - nw.col("singles_below") + 1

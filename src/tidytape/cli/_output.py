@@ -15,6 +15,8 @@ import polars as pl
 import typer
 
 from tidytape.errors import QueryError, counted, escaped
+from tidytape.wire import flat
+from tidytape.wire._csv import with_text_times
 
 JSON_OPTION: Any = typer.Option("--json", help="Print JSON and nothing else: times in ISO 8601, UTC.")
 Json = Annotated[bool, JSON_OPTION]
@@ -68,9 +70,9 @@ def put(
         if out.suffix == ".parquet":
             frame.write_parquet(part_file)
         elif out.suffix == ".csv":
-            _with_json_lists(_with_text_times(_harmless(frame))).write_csv(part_file)
+            flat(_harmless(frame)).write_csv(part_file)
         else:
-            _with_text_times(frame).write_ndjson(part_file)
+            with_text_times(frame).write_ndjson(part_file)
         part_file.replace(target)
     except pl.exceptions.ComputeError as error:  # polars raises it if the disk is full
         raise OSError(f"{out} cannot be written: {error}") from None
@@ -103,7 +105,7 @@ def as_json(value: Any) -> str:
     ('[{"rows":3}]', '{"ends":"2024-08-08T00:00:00Z"}')
     """
     if isinstance(value, pl.DataFrame):
-        return _with_text_times(value).write_json()
+        return with_text_times(value).write_json()
     options = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
     return orjson.dumps(value, option=options, default=str).decode()
 
@@ -119,7 +121,7 @@ def _as_text(frame: pl.DataFrame, *, width: int | None, rest: str, rows: int) ->
     ]
     heading = "  ".join(f"{name}={known[name][0]}" for name in constant_columns)
     varying = known.drop(constant_columns) if len(constant_columns) < known.width else known
-    table, notes = _fitted_table(_with_text_times(varying), width, rows)
+    table, notes = _fitted_table(with_text_times(varying), width, rows)
     if frame.height > rows:
         notes = [f"{frame.height} rows, {frame.height - rows} not shown", *notes]
     null_note = f"null in every row: {', '.join(null_columns)}" if null_columns else ""
@@ -181,21 +183,6 @@ def _terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _with_text_times(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write times as text in ISO 8601, in UTC, with nanoseconds if these are not 0; write durations in ISO 8601."""
-    time_format, list_of_times = "%Y-%m-%dT%H:%M:%S%.fZ", pl.List(pl.Datetime("ns", "UTC"))
-    text_columns = []
-    for column in frame:
-        name, dtype = pl.col(column.name), column.dtype
-        if isinstance(dtype, pl.Datetime):
-            text_columns.append(name.dt.to_string(time_format))
-        elif dtype == list_of_times:
-            text_columns.append(name.list.eval(pl.element().dt.to_string(time_format)))
-        elif isinstance(dtype, pl.Duration):
-            text_columns.append(name.dt.to_string("iso"))
-    return frame.with_columns(text_columns)
-
-
 _HARMLESS = (
     pl.col(*_TEXT_TYPES)
     .cast(pl.String)
@@ -220,16 +207,3 @@ def _harmless(frame: pl.DataFrame) -> pl.DataFrame:
     """
     names = pl.DataFrame({"names": frame.columns}, schema={"names": pl.String}).select(_HARMLESS)["names"]
     return frame.with_columns(_HARMLESS).rename(dict(zip(frame.columns, names, strict=True)))
-
-
-def _with_json_lists(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write lists as JSON texts, for file formats without lists."""
-    nested_columns = [column.name for column in frame if column.dtype.is_nested()]
-    # Only a struct can be encoded as JSON: wrap a list as {"":[1,2]}, and cut off what is around it.
-    before_list = '{"":'
-    return frame.with_columns(
-        pl.when(pl.col(name).is_not_null())
-        .then(pl.struct(pl.col(name).alias("")).struct.json_encode().str.slice(len(before_list)).str.head(-1))
-        .alias(name)
-        for name in nested_columns
-    )

@@ -18,10 +18,11 @@ from tidytape.client._window import longest
 from tidytape.errors import DecodeError, IncompleteDataError, counted
 from tidytape.query import PointsQuery
 from tidytape.query._values import written_time
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import LEVELS, data_type, wire_schema
 from tidytape.times import DAY, SECOND, Span
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json
+from tidytape.wire._sessions import IN_PROGRESS, block_in_progress
 from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, distinct, epoch_nanoseconds, finality
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     -------
     polars.DataFrame, same rows and columns
     """
-    descriptors = [name for name in schema_of(query.type[0]).descriptors if frame[name].null_count()]
-    if not descriptors:
+    descriptors = wire_schema(query.type[0]).descriptors
+    if LEVELS not in frame.columns and not any(frame[name].null_count() for name in descriptors):
         return frame
     in_usd = query.quote is not None or query.group_by is not None
     size = None if query.block_size is None else float(query.block_size)
@@ -64,15 +65,21 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
         "block_size": pl.lit(size, pl.Float64),
         "is_final": pl.lit(True),
     }
+    in_progress = pl.lit(None, pl.Int64).alias(IN_PROGRESS)
     if answered_at is not None and "is_final" in descriptors:
         now = min(max(int(answered_at * SECOND), 0), _LATEST)  # a header may name any year
         until = pl.from_epoch(pl.lit(now), "ns").dt.replace_time_zone("UTC")
         if DATA_UNTIL in frame.columns:
             until = pl.coalesce(DATA_UNTIL, until)
         expressions["is_final"] = finality(frame.columns, until=until, length=_length(query))
-    return frame.with_columns(
-        pl.coalesce(name, expressions[name]).cast(frame.schema[name]).alias(name) for name in descriptors
+        in_progress = block_in_progress(until)
+    frame = frame.with_columns(
+        pl.coalesce(name, expressions[name]).cast(frame.schema[name]).alias(name)
+        for name in descriptors
+        if frame[name].null_count()
     )
+    is_told = answered_at is None and IN_PROGRESS in frame.columns
+    return frame if is_told or LEVELS not in frame.columns else frame.with_columns(in_progress)
 
 
 def _length(query: PointsQuery) -> pl.Expr:
@@ -208,7 +215,7 @@ def without_repeats(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFra
 
 def is_clashing(frame: pl.DataFrame, query: PointsQuery) -> bool:
     """Return whether a point came twice with different values, which `joined` refuses."""
-    key = schema_of(query.type[0]).key_of(grouped=query.group_by is not None)
+    key = wire_schema(query.type[0]).key_of(grouped=query.group_by is not None)
     return not without_repeats(frame, key)[1].is_empty()
 
 
@@ -222,7 +229,7 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     """
     name = query.type[0]
     grouped = query.group_by is not None
-    schema = schema_of(name, grouped=grouped)
+    schema = wire_schema(name, grouped=grouped)
     key = schema.key_of(grouped=grouped)
     newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
     if not frames:

@@ -23,7 +23,8 @@ from tidytape.errors import DecodeError, QueryError
 from tidytape.query import StreamQuery
 from tidytape.query._values import LAST_SECOND
 from tidytape.query._values import token as read_token
-from tidytape.schema import Schema, schema_of
+from tidytape.schema import TPO_SESSIONS, Schema, data_type, schema_of
+from tidytape.wire import levels_of, sessions_of
 from tidytape.wire._stream import Batch, decode_batch
 from tidytape.wire._tidy import DATA_UNTIL, concatenated
 
@@ -109,7 +110,8 @@ class StreamBatch(Generic[FrameT]):
     """A batch of a stream: all changes up to its token since the batch before.
 
     If the stream has one data type, ``frame``, ``finals``, ``updates``, ``revisions`` and ``over`` are those of its
-    `Changes`; if it has several, ``of(data_type)`` returns the `Changes` of each.
+    `Changes`; if it has several, ``of(data_type)`` returns the `Changes` of each. Market profiles are levels;
+    ``of("TPO_SESSIONS")`` returns the changes of their sessions.
 
     Attributes
     ----------
@@ -172,13 +174,14 @@ class StreamBatch(Generic[FrameT]):
 
     @property
     def _only(self) -> Changes[FrameT]:
-        if len(self.changes) > 1:
+        changes = [changes for name, changes in self.changes.items() if name != TPO_SESSIONS.name]
+        if len(changes) > 1:
             raise QueryError(
                 "data_type",
-                got=f"a stream of {len(self.changes)} data types",
+                got=f"a stream of {len(changes)} data types",
                 expected="one; batch.of(data_type) has the frames of each, and batch.frames all of them",
             )
-        return next(iter(self.changes.values()))
+        return changes[0]
 
     @property
     def has_news(self) -> bool:
@@ -219,6 +222,8 @@ class Reading:
         self._queries = {name: window.model_copy(update={"type": (name,)}) for name in query.type}
         grouped = query.group_by is not None
         self.schemas = {name: schema_of(name, grouped=grouped) for name in query.type}
+        if any(data_type(name).has_sessions for name in query.type):
+            self.schemas[TPO_SESSIONS.name] = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
 
     def read(self, line: bytes) -> Batch:
         """Decode one line of the stream.
@@ -262,15 +267,21 @@ class Reading:
 
     def presented(self, batch: Batch, gap: tuple[datetime | None, datetime] | None) -> StreamBatch[Any]:
         """Return a batch with frames of the client's kind."""
-        changes = {}
-        for name, schema in self.schemas.items():
-            parts = {
-                change: frame
-                for (data_type, change), frame in batch.frames.items()
-                if data_type == name and frame.height
-            }
-            over = batch.over.get(name)
-            changes[name] = Changes[Any](
-                parts, schema, None if over is None else utc_time(over), self._present
-            )
+        parts: dict[str, dict[Change, pl.DataFrame]] = {name: {} for name in self.schemas}
+        times = {name: utc_time(start) for name, start in batch.over.items()}
+        for (name, change), frame in batch.frames.items():
+            if not frame.height:
+                continue
+            if data_type(name).has_sessions:
+                parts[TPO_SESSIONS.name][change] = sessions_of(frame, name)
+                parts[name][change] = levels_of(frame, name)
+            else:
+                parts[name][change] = frame
+        for name in batch.over:
+            if data_type(name).has_sessions:
+                times[TPO_SESSIONS.name] = times[name]
+        changes = {
+            name: Changes[Any](parts[name], schema, times.get(name), self._present)
+            for name, schema in self.schemas.items()
+        }
         return StreamBatch(changes, batch.token, gap)

@@ -37,9 +37,10 @@ from tidytape.catalogue import NoteCode
 from tidytape.client._answers import described
 from tidytape.client._window import Window
 from tidytape.errors import QueryError
-from tidytape.schema import schema_of
+from tidytape.schema import wire_schema
 from tidytape.times import SECOND, Span, intersected, union, without
 from tidytape.wire._notes import Note, read_notes, write_notes
+from tidytape.wire._sessions import IN_PROGRESS, travelling
 from tidytape.wire._tidy import concatenated, with_known
 
 _FORMAT = "1"
@@ -224,7 +225,7 @@ class Series:
         self._folder = folder
         self._window = window
         self._description = description
-        self._schema = schema_of(window.data_type, grouped=window.query.group_by is not None)
+        self._schema = wire_schema(window.data_type, grouped=window.query.group_by is not None)
 
     def missing(self, span: Span) -> list[Span]:
         """Return the parts of a span that no file covers."""
@@ -251,7 +252,7 @@ class Series:
             if not new_parts:
                 continue
             try:
-                contents = _opened(segment)
+                contents = self._opened(segment)
             except OSError:
                 continue  # another process is removing the file, or joining it with others
             if contents is None or segment.is_of_the_future:
@@ -263,6 +264,14 @@ class Series:
             notes += file_notes
             covered = union([*covered, *new_parts])
         return [self._described(frame) for frame in frames], notes, without(span, covered)
+
+    def _opened(self, segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
+        """Return the points and notes of a file as `_opened` does; a file of an older release has another form."""
+        contents = _opened(segment)
+        if contents is None:
+            return None
+        frame, notes = contents
+        return travelling(frame, self._window.data_type), notes
 
     def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return a cached frame in the schema of its data type.
@@ -352,7 +361,7 @@ class Series:
     def _join(self, run: Sequence[Segment]) -> None:
         """Write the points of adjoining files to one file, and remove those files."""
         try:
-            contents = [_opened(segment) for segment in run]
+            contents = [self._opened(segment) for segment in run]
         except OSError:
             return  # another process has joined them
         undamaged_contents = [content for content in contents if content is not None]
@@ -369,6 +378,7 @@ class Series:
         # PART says that a market has points only in a part of the window; the points of the file show that.
         notes_of_empty = dict.fromkeys(note for note in notes if note.code is not NoteCode.PART)
         metadata = {_NOTES: write_notes(notes_of_empty).decode()} if notes_of_empty else None
+        frame = frame.drop(IN_PROGRESS, strict=False)  # null in intervals that are final
         frame.write_parquet(body, compression="zstd", compression_level=1, metadata=metadata)
         content = body.getvalue()
         digest = _digest(self._folder, span, content)

@@ -48,7 +48,8 @@ from tidytape.client._window import Window, covering
 from tidytape.errors import DecodeError, QueryError, TapeError, TransportError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.query._values import Names, TimeLike
-from tidytape.schema import BLOCK_SIZES, HOLDINGS, MARKETS, PREDICTION_MARKETS, Schema, schema_of
+from tidytape.schema import BLOCK_SIZES, HOLDINGS, MARKETS, PREDICTION_MARKETS, Schema
+from tidytape.wire._sessions import travelling
 from tidytape.wire._tidy import fitted
 
 FrameT = TypeVar("FrameT")
@@ -594,7 +595,7 @@ class Endpoints(
         frame, metadata = _finished(query, answer, metadata)
         facts = metadata.recorded | {"seconds": seconds}
         if query.finish is not None:
-            method = query.schema.name.lower()
+            method = query.schema.name.lower().removesuffix("_agg")
             facts["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
         yield Call(partial(tape.add, ask, answer, facts))
         return frame, metadata
@@ -786,7 +787,7 @@ def _finished(query: FetchQuery, answer: pl.DataFrame, metadata: Metadata) -> tu
     """Return the frame that the query's method computes from the service's frame, and the metadata of that frame."""
     if query.finish is None:
         return answer, metadata
-    frame = query.finish(answer)
+    frame = query.finish(travelling(answer, query.queries[0].type[0]))
     return frame, metadata.of(frame)
 
 
@@ -812,7 +813,7 @@ def query_of(query: Asked) -> FetchQuery:
     window = Window.of(query)
     refuse_ignored(window.query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
-    return FetchQuery(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
+    return FetchQuery.whole(queries)
 
 
 def each_of(query: Several) -> list[FetchQuery]:

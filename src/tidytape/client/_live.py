@@ -17,7 +17,7 @@ from tidytape.client._stream_base import StreamBase
 from tidytape.errors import QueryError, TidytapeError
 from tidytape.query import StreamQuery
 from tidytape.query._values import milliseconds, whole_number
-from tidytape.schema import Schema, data_type
+from tidytape.schema import TPO_SESSIONS, Schema, data_type
 from tidytape.times import MILLISECOND
 from tidytape.wire._tidy import concatenated
 
@@ -80,8 +80,9 @@ class _Rolling:
     def __init__(self, name: str, schema: Schema, *, grouped: bool, keep: Keep) -> None:
         self._key_columns = list(schema.key_of(grouped=grouped))
         # A new point replaces all levels of the old point. Both sides of a book are one point.
-        has_levels, has_sides = "price" in self._key_columns, data_type(name).per_side
-        level_columns = {"price", *(() if has_sides else ("side",))} if has_levels else set()
+        level_columns: set[str] = set()
+        if "price" in self._key_columns:
+            level_columns = {"price"} if data_type(name).per_side else {"price", "side"}
         self._point_columns = [column for column in self._key_columns if column not in level_columns]
         self._keep = keep
         self._frame = schema.empty()
@@ -241,12 +242,11 @@ class Live(Generic[FrameT]):
         QueryError
             If the stream has several data types.
         """
-        if len(self._schemas) > 1:
+        names = [name for name in self._schemas if name != TPO_SESSIONS.name]
+        if len(names) > 1:
             expected = "one; live.frames has the frame of each"
-            raise QueryError(
-                "data_type", got=f"a stream of {len(self._schemas)} data types", expected=expected
-            )
-        return next(iter(self.frames.values()))
+            raise QueryError("data_type", got=f"a stream of {len(names)} data types", expected=expected)
+        return self.frames[names[0]]
 
     @property
     def over(self) -> dict[str, datetime]:

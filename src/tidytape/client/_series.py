@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tidytape._other_clients import explained, unknown_name
@@ -16,12 +17,13 @@ from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES, Interval, Selection
 from tidytape.client._display import facts_table, of_query
 from tidytape.client._window import Times
-from tidytape.errors import IncompleteDataError, QueryError, counted
+from tidytape.errors import QueryError, counted
 from tidytape.frames._sources import CLIENT_CALLS
 from tidytape.query import PointsQuery
 from tidytape.query._points import PointFields
 from tidytape.query._values import Names, TimeLike, flag, many
 from tidytape.schema import TPO_SESSIONS, Schema, schema_of
+from tidytape.wire import levels_of, sessions_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -99,8 +101,15 @@ class FetchQuery:
         queries = tuple(PointsQuery.split(type=name, start=start, end=end, **fields))
         if is_of_all:
             queries = tuple(query.model_copy(update={"exchange": ()}) for query in queries)
-        schema = schema_of(name, grouped=queries[0].group_by is not None)
-        return cls(queries, schema, relative=times.written if times.are_relative else ())
+        return replace(cls.whole(queries), relative=times.written if times.are_relative else ())
+
+    @classmethod
+    def whole(cls, queries: tuple[PointsQuery, ...]) -> FetchQuery:
+        """Return the query for the frame of a data type; of a market profile that of its levels."""
+        query = queries[0]
+        schema = schema_of(query.type[0], grouped=query.group_by is not None)
+        has_sessions = query.data_types[0].has_sessions
+        return cls(queries, schema, partial(levels_of, name=query.type[0]) if has_sessions else None)
 
     @property
     def is_of_all_exchanges(self) -> bool:
@@ -739,10 +748,10 @@ class SeriesMethods(ABC, Generic[ResultT]):
         """Fetch market profiles (TPO), level by level.
 
         A market profile (time price opportunity) says in which time blocks the price traded at each level.
-        Results of the whole session, such as its value area, are repeated in each of its rows. With
-        ``session`` a session is a day, a week from Monday or a calendar month, and ``interval`` is not
-        needed. With ``interval`` alone a session is one ``interval`` long. If you pass both, ``session`` sets
-        the length, and ``interval`` only the weight of the request.
+        What a whole session has, such as its value area, is in ``tpo_sessions``. With ``session`` a session
+        is a day, a week from Monday or a calendar month, and ``interval`` is not needed. With ``interval``
+        alone a session is one ``interval`` long. If you pass both, ``session`` sets the length, and
+        ``interval`` only the weight of the request.
 
         Parameters
         ----------
@@ -774,30 +783,17 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
-            - ``period_start`` : timestamp, Profile period start. [UTC]
-            - ``period_end`` : timestamp, Profile period end. [UTC]
-            - ``block_size_minutes`` : int64, Length of a time block. [min]
-            - ``poc_price`` : float64, Point of control. [quote per coin]
-            - ``vah_price`` : float64, Value area high. [quote per coin]
-            - ``val_price`` : float64, Value area low. [quote per coin]
-            - ``profile_high`` : float64, Highest level. [quote per coin]
-            - ``profile_low`` : float64, Lowest level. [quote per coin]
-            - ``opening_price`` : float64, First price of the session. [quote per coin]
-            - ``closing_price`` : float64, Last price of the session. [quote per coin]
-            - ``ibr_high`` : float64, Initial balance high. [quote per coin]
-            - ``ibr_low`` : float64, Initial balance low. [quote per coin]
-            - ``total_tpo_count`` : int64, Sum of the levels' counts. [TPO]
-            - ``value_area_percentage`` : float64, Share of the counts inside the value area. [%]
-            - ``poor_highs`` : list[float64], Poor highs. [quote per coin]
-            - ``poor_lows`` : list[float64], Poor lows. [quote per coin]
-            - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
-            - ``single_prints`` : list[float64], Levels touched by exactly one block. [quote per coin]
             - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
               amount_unit]
             - ``sell_volume`` : float64, Volume of aggressive sells at the level. [coin or USD, see
               amount_unit]
             - ``first_touch_block`` : int64, First block that touched the level.
             - ``last_touch_block`` : int64, Last block that touched the level.
+            - ``is_single_print`` : bool, Whether it is one of the session's single prints.
+            - ``is_poor_high`` : bool, Whether it is a poor high of the session.
+            - ``is_poor_low`` : bool, Whether it is a poor low of the session.
+            - ``is_in_progress`` : bool, Whether the block in progress touched it, so that it can still
+              change; null where not known.
             - ``price`` : float64, Low edge of the level. [quote per coin]
             - ``block_ids`` : list[int32], Blocks, from 0 at the session's start, that touched the level.
             - ``tpo_count`` : int64, Number of blocks that touched the level. [TPO]
@@ -805,7 +801,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         See Also
         --------
-        tpo_sessions : The same sessions, one row each.
+        tpo_sessions : The sessions, one row each.
+        tidytape.analytics.profile.with_sessions : Levels with the end of their session.
 
         Examples
         --------
@@ -843,8 +840,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         """Fetch market profiles (TPO), session by session.
 
         A row has the point of control, the value area, the initial balance and more, but no levels. The
-        arguments, the request and its weight are those of ``tpo``. Fields that the API does not define are
-        left out.
+        arguments, the request and its weight are those of ``tpo``.
 
         Parameters
         ----------
@@ -911,9 +907,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         query = _tpo(locals())
         grouped = query.queries[0].group_by is not None
         schema = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
-        return self._points(
-            replace(query, schema=schema, finish=lambda levels: _sessions(levels, schema, grouped=grouped))
-        )
+        return self._points(replace(query, schema=schema, finish=sessions_of))
 
     # --- heatmaps ---
 
@@ -1259,18 +1253,3 @@ def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
         return FetchQuery.of("TPO_AGG", fields)
     except QueryError as error:
         raise error.renamed({field: argument for argument, field in field_names.items()}) from None
-
-
-def _sessions(levels: pl.DataFrame, schema: Schema, *, grouped: bool) -> pl.DataFrame:
-    """Return one row per session, with its columns; a frame from a tape of an older release lacks some of them."""
-    names = [name for name in schema.names if name in levels.columns]
-    sessions = levels.select(names).unique(maintain_order=True)
-    key = schema.key_of(grouped=grouped)
-    clashing = sessions.filter(sessions.select(key).is_duplicated())
-    if not clashing.is_empty():
-        seconds = tuple(clashing["timestamp"].dt.epoch("s").unique().sort())
-        raise IncompleteDataError(
-            f"TPO_AGG: {len(seconds)} sessions came twice with different values, the first at {seconds[0]}",
-            missing=tuple((second, second + 1) for second in seconds),
-        )
-    return sessions

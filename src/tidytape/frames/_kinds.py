@@ -33,7 +33,7 @@ import narwhals.stable.v2 as nw
 from tidytape.catalogue import DATA_TYPES, AmountUnit, BookSide, Interval, Side
 from tidytape.errors import QueryError
 from tidytape.frames._times import EXPECTED_TIMES, FIRST_TIME, interval_words, unit_hint
-from tidytape.schema import schema_of
+from tidytape.schema import TPO_SESSIONS, schema_of
 from tidytape.times import SECOND, frame_interval
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ _EVENTS: Final = {
 }
 KINDS: Final[Mapping[str, Kind]] = {
     column.name: _OF_DTYPES[column.dtype]
-    for name in DATA_TYPES
-    for column in schema_of(name).columns
+    for schema in (*map(schema_of, DATA_TYPES), TPO_SESSIONS)
+    for column in schema.columns
     if column.dtype in _OF_DTYPES
 } | {name: kind for kind, names in _EVENTS.items() for name in names.split()}
 """What a column of each name is; a column of another name is text, a flag or a list, which the door leaves as it is."""

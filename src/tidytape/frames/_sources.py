@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tidytape.catalogue import DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS
 from tidytape.errors import MissingColumnError
-from tidytape.schema import schema_of
+from tidytape.schema import TPO_SESSIONS, schema_of
 
 CLIENT_CALLS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -90,9 +90,12 @@ class Source:
 def sources() -> tuple[Source, ...]:
     """Return every call that errors suggest: first those of a client, then functions that take a frame."""
     columns = {name: frozenset(schema_of(name).names) for name in DATA_TYPES}
+    of_sessions = frozenset(TPO_SESSIONS.names)
     return (
         *(Source(f"client.{call}", columns[name]) for name, call in CLIENT_CALLS.items()),
+        Source("client.tpo_sessions(...)", of_sessions),
         *(Source(f"aggregate.{call}", columns[name], frozenset(takes)) for call, name, takes in _AGGREGATES),
+        Source("aggregate.tpo_sessions(...)", of_sessions, frozenset(_TRADES)),
         *(Source(f"analytics.{call}", frozenset(has), frozenset(takes)) for call, has, takes in _ANALYTICS),
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
 from tidytape.errors import QueryError
 from tidytape.plot._candles import candles
 from tidytape.plot._heatmap import book_heatmap
@@ -107,6 +109,9 @@ def live(
 
 def _drawing(source: Live[Any]) -> Callable[..., object]:
     names = source.query.type
+    if names == ("TPO_AGG",):
+        block_minutes = source.query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
+        return partial(market_profile, block_minutes=block_minutes)
     if len(names) == 1 and names[0] in _DRAWINGS:
         return _DRAWINGS[names[0]]
     expected = "a function of the frame and ax=; only of " + ", ".join(_DRAWINGS) + " it may be left out"

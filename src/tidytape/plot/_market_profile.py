@@ -20,6 +20,7 @@ from matplotlib.text import Text
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import profile as profiles
+from tidytape.analytics.profile._levels import BLOCK_MINUTES, checked_minutes, no_block_length
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
 from tidytape.errors import QueryError
 from tidytape.plot import _style as looks
@@ -31,7 +32,6 @@ from tidytape.plot._series import (
     FROM_CANDLES,
     Identity,
     block_of,
-    interval_named,
     is_from_candles,
     levels_per_row,
     market_frame,
@@ -39,7 +39,7 @@ from tidytape.plot._series import (
     row_of,
     smallest_step,
 )
-from tidytape.times import DAY, MINUTE, SECOND
+from tidytape.times import DAY, MINUTE
 
 _MOST_ROWS = {"blocks": 120, "letters": 36}  # price rows that a screen can show, by style
 LEFT = 0.045  # where the rows of a session begin, as a share of its time
@@ -78,7 +78,7 @@ class Sessions:
     """Sessions that can be drawn, in order of time, with their value areas, initial balances and single prints."""
 
     identity: Identity
-    minutes: int  # length of a time block
+    minutes: float  # length of a time block
     height: float  # of a row [quote per coin]
     sessions: list[Session]
     prices: Any  # polars frame, one row per session
@@ -102,6 +102,7 @@ def market_profile(
     tie: Literal["up", "down"] = "up",
     stop: Literal["reach", "exceed"] = "reach",
     row_size: float | Decimal | None = None,
+    block_minutes: float | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> MarketProfile:
     """Draw market profiles (TPO), sessions side by side: the time blocks that touched each price.
@@ -117,7 +118,9 @@ def market_profile(
     levels : frame, n rows, one per (timestamp, price), or per (timestamp, block_id, price), any order
         Schema TPO_AGG of one market, or touches of `tidytape.aggregate.tpo_touches`. Uses ``timestamp`` [UTC], the
         start of the session, ``price`` [quote per coin], ``block_ids`` or ``block_id``, which count from 0 at the
-        session's start; and, if present, ``period_end``, ``block_size_minutes`` and ``block_size``.
+        session's start; and, if present, ``block_size``, and ``period_end`` and ``block_size_minutes``, which
+        `tidytape.analytics.profile.with_sessions` adds. Without ``period_end`` a session is as long as the time blocks
+        of the longest one, or as the time to the next one.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     style : {"blocks", "letters"}
@@ -128,6 +131,8 @@ def market_profile(
     row_size : float or Decimal, > 0, optional
         Height of a row, a multiple of ``block_size``. By default a row is one level, or several levels if there are too
         many to see. The title says the height. All marks are computed from these rows. [quote per coin]
+    block_minutes : float, > 0, optional
+        Length of a time block; by default the column ``block_size_minutes``. [min]
     timezone : str or tzinfo
         Zone of the time axis.
 
@@ -156,7 +161,8 @@ def market_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several markets, or an argument is not one of those listed.
+        If the frame holds several markets or does not say how long a time block is, or an argument is not one of those
+        listed.
 
     Examples
     --------
@@ -167,11 +173,11 @@ def market_profile(
     ...         exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="1d", session="daily", start="2024-08-07",
     ...         end="2024-08-09",
     ...     )
-    >>> drawn = market_profile(levels, ax=Figure().add_subplot())
+    >>> drawn = market_profile(levels, block_minutes=30, ax=Figure().add_subplot())
     >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    tpo = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
+    tpo = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style, block_minutes)
     return draw_sessions(looks.one_axes(ax, 12, 6.5, timezone), tpo, style, timezone)
 
 
@@ -261,7 +267,7 @@ def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
         blocks = None if letters else _blocks(ax, tpo)
         _price_texts(ax, naked, tpo.height)
         scale = "letters of" if letters else f"longest row: {tpo.most_blocks} ×"
-        ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} {tpo.minutes} min")
+        ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} {tpo.minutes:g} min")
         looks.legend(ax, [mark for mark in marks if len(mark.get_paths())], place="above")
     return MarketProfile(
         ax,
@@ -401,7 +407,7 @@ def _title(tpo: Sessions) -> str:
     return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * tpo.from_candles)))
 
 
-def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
+def sessions_of(frame: object, rules: Rules, style: str, block_minutes: float | None) -> Sessions:
     """Read touches; compute value areas, initial balances and single prints, in rows that a screen can show."""
     import polars as pl
 
@@ -442,7 +448,10 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
         row_size: float | Decimal = step * levels_per_row(float(span) / step + 1, _MOST_ROWS[style])
     else:
         row_size = rules.row_size
-    minutes = _only(rows, "block_size_minutes") or DEFAULT_TPO_BLOCK_MINUTES
+    minutes = checked_minutes(block_minutes) or _only(rows, BLOCK_MINUTES)
+    if minutes is None and len(touches):
+        raise no_block_length()
+    minutes = minutes or DEFAULT_TPO_BLOCK_MINUTES  # of a picture without blocks
     levels = touches.with_columns(
         tpo_count=pl.col("block_ids").list.len().cast(pl.Float64), block_size=pl.lit(block, pl.Float64)
     )
@@ -460,7 +469,7 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
     prices = areas.join(balances, on="timestamp").join(naked_pocs.drop("poc", "poc_tie"), on="timestamp")
     prints = profiles.single_prints(levels, row_size=row_size)
     height = float(row_size)
-    ends = _ends(rows, identity, touches, minutes)
+    ends = _ends(rows, touches, minutes)
     sessions = [
         Session(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
@@ -490,20 +499,19 @@ def _rows(part: Any, height: float) -> dict[int, list[int]]:
     return {row: sorted(block_ids) for row, block_ids in touches.items()}
 
 
-def _ends(frame: nw.DataFrame[Any], identity: Identity, touches: Any, minutes: int) -> dict[int, int]:
-    """Return the end of each session by its start [ns]: from ``period_end``, the interval, or the last time block."""
+def _ends(frame: nw.DataFrame[Any], touches: Any, minutes: float) -> dict[int, int]:
+    """Return the end of each session by its start [ns]: from ``period_end``, else from the time blocks."""
     starts = touches["timestamp"].unique().sort().to_list()
+    blocks = int(touches["block_ids"].list.max().max() or 0) + 1
+    shortest = min((following - start for start, following in pairwise(starts)), default=0)
+    length = max(round(blocks * minutes * MINUTE), shortest)
+    ends = {start: start + length for start in starts}
     if "period_end" in frame.columns:
         rows = with_datetimes(frame, "levels", "period_end")
-        pairs = zip(
+        known = zip(
             rows.get_column("timestamp").dt.timestamp("ns").to_list(),
             rows.get_column("period_end").dt.timestamp("ns").to_list(),
             strict=True,
         )
-        return {start: end for start, end in pairs if end is not None}
-    interval = interval_named(identity.interval)
-    if interval:
-        return {start: start + interval.seconds * SECOND for start in starts}
-    blocks = int(touches["block_ids"].list.max().max() or 0) + 1
-    shortest = min((following - start for start, following in pairwise(starts)), default=0)
-    return {start: start + max(blocks * minutes * MINUTE, shortest) for start in starts}
+        ends |= {start: end for start, end in known if end is not None}
+    return ends

@@ -14,11 +14,14 @@ from typing import Any
 
 import polars as pl
 
+from tidytape.analytics import profile
 from tidytape.client._steps import printable
 from tidytape.client._tape import MANIFEST, TapeContents, TapeEntry, described_ask, opened
 from tidytape.errors import DecodeError, QueryError, TapeError
 from tidytape.query import PointsQuery
-from tidytape.schema import schema_of
+from tidytape.schema import LEVELS, schema_of, wire_schema
+from tidytape.wire import levels_of, sessions_of
+from tidytape.wire._sessions import travelling
 
 MARKET = ["exchange", "raw_symbol"]
 
@@ -278,7 +281,11 @@ class Answers:
 
     def _points_of(self, entry: TapeEntry, data_type: str) -> pl.DataFrame:
         """Return the points of an entry, with the columns and dtypes of their type."""
-        schema, frame = schema_of(data_type), frame_of(entry)
+        schema, frame = wire_schema(data_type), frame_of(entry)
+        try:
+            frame = travelling(frame, data_type)
+        except DecodeError as error:
+            raise self._damaged(entry, str(error)) from error
         # A tape of an older release may lack descriptors, which newer releases added.
         missing_columns = set(schema.names) - set(schema.descriptors) - set(frame.columns)
         if missing_columns:
@@ -289,7 +296,9 @@ class Answers:
             raise self._damaged(entry, str(error)) from error
         if frame["timestamp"].has_nulls():
             raise self._damaged(entry, "a point has no time")
-        return frame
+        if LEVELS not in frame.columns:
+            return frame
+        return profile.with_sessions(levels_of(frame, data_type), sessions_of(frame, data_type))
 
     def _damaged(self, entry: TapeEntry, fault: str) -> TapeError:
         message = f"{self.path}: entry {entry.number} is damaged: {printable(fault)}"

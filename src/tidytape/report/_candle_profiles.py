@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -40,7 +41,10 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
     if not usual_range:  # null, or 0 because the price did not move: there are no levels
         return None
     size = largest_125(usual_range / _LEVELS)
-    levels = aggregate.candle_tpo(bars, session="daily", block_size=size, block_minutes=blocks[0])
+    arguments: dict[str, Any] = {"session": "daily", "block_size": size, "block_minutes": blocks[0]}
+    levels = profile.with_sessions(
+        aggregate.candle_tpo(bars, **arguments), aggregate.candle_tpo_sessions(bars, **arguments)
+    )
     return Section(
         reading=READING_OF_TIME,
         rule=f"These profiles are made of candles of {candles.interval}, by aggregate.candle_tpo(candles, "

@@ -7,7 +7,7 @@ travels once, see `tidytape.wire._constants`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow.compute
 import pyarrow.ipc
 
 from tidytape.errors import DecodeError, shown
-from tidytape.schema import Schema, schema_of
+from tidytape.schema import LEVELS, Columns, Schema, wire_schema
 from tidytape.schema import data_type as facts_of
 from tidytape.wire._constants import (
     CATEGORY,
@@ -31,6 +31,7 @@ from tidytape.wire._constants import (
 )
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire._notes import ARROW_KEY, Note, write_notes
+from tidytape.wire._sessions import IN_PROGRESS, older_schema, travelling, unnested
 from tidytape.wire._tidy import DATA_UNTIL, newest_final, with_finality, with_known
 
 ARROW_MIME = "application/vnd.apache.arrow.stream"
@@ -80,11 +81,13 @@ def to_arrow(
 
     Examples
     --------
-    >>> frame = schema_of("TRADE").empty()
+    >>> frame = wire_schema("TRADE").empty()
     >>> from_arrow(to_arrow(frame, "TRADE"), "TRADE").equals(frame)
     True
     """
-    arrays = {column.name: _array(column) for column in frame.rechunk().get_columns()}
+    arrays = {
+        column.name: _array(column) for column in frame.rechunk().get_columns() if column.name != IN_PROGRESS
+    }
     constants = _constants_of(arrays) if constants_once and frame.height else {}
     sent = {name: array for name, array in arrays.items() if name not in constants}
     batch = pa.RecordBatch.from_arrays([*sent.values()], names=[*sent])
@@ -203,7 +206,7 @@ def _known_constants(data_type: str, known: tuple[tuple[str, Any], ...]) -> dict
 @cache
 def _order(data_type: str) -> tuple[str, ...]:
     """Return the columns of points in the order of a stream."""
-    return (*schema_of(data_type).names, DATA_UNTIL)
+    return (*wire_schema(data_type).names, DATA_UNTIL)
 
 
 def _head(
@@ -234,13 +237,13 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     Parameters
     ----------
     body : bytes
-        A stream from `to_arrow`, or from another writer that names the data type in the metadata. [byte]
+        A stream from `to_arrow`, or from another writer; the metadata may name the data type. [byte]
     data_type : str
         The data type that the stream must have.
 
     Returns
     -------
-    polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
+    polars.DataFrame, one row per point or per level, key and units as ``wire_schema(data_type)``
         The schema's columns first, then other columns. A column that the stream lacks is null, if the schema allows it.
 
     Raises
@@ -266,34 +269,44 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     if not body.endswith(ARROW_END):
         # Arrow does not require an end, so a stream that was cut between two batches would read as a shorter frame.
         raise DecodeError("the body is not an Arrow stream: it has no end", data_type=data_type)
-    schema = schema_of(data_type)
     with placed(data_type):
         try:
-            frame = _read(body, schema)
+            frame = _read(body, data_type)
         except _NOT_ARROW as error:
             raise DecodeError(f"the body is not an Arrow stream: {error}", data_type=data_type) from None
+        schema = _schema_of(frame.columns, data_type)
         for column in schema.columns:
             if not column.nullable and frame[column.name].null_count():
                 raise Fault(f"column {column.name} has nulls")
-    return with_finality(with_known(schema.conform(frame)), data_type)
+        frame = schema.conform(frame)
+        if LEVELS in schema.names and unnested(frame)[0]["price"].null_count():
+            raise Fault("a level has no price")
+        frame = travelling(frame, data_type)
+    return with_finality(with_known(frame), data_type)
+
+
+def _schema_of(sent_names: Collection[str], name: str) -> Schema:
+    """Return the schema of a stream with these columns: that of today, or of older releases."""
+    return wire_schema(name) if LEVELS in sent_names else older_schema(name)
 
 
 _NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError)
 
 
-def _read(body: bytes, schema: Schema) -> pl.DataFrame:
+def _read(body: bytes, data_type: str) -> pl.DataFrame:
     with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
         metadata = reader.schema.metadata or {}
         _check_version(metadata.get(VERSION_KEY))
-        sent_type = metadata.get(_TYPE, b"")
-        if sent_type != schema.name.encode():
+        # Services of old releases do not name the type; then the columns alone say whether it is this one.
+        sent_type = metadata.get(_TYPE, data_type.encode())
+        if sent_type != data_type.encode():
             raise Fault(f"the stream is of type {shown(sent_type.decode('utf-8', 'replace'))}")
         sent_schema = reader.schema.remove_metadata()
         constants = read_constants(metadata.get(CONSTANTS_KEY, b"{}"))
         fields = list(sent_schema)
         for name, (place, value) in constants.items():
             fields.insert(place, pa.field(name, value.type))
-        whole_schema = _plain_schema(pa.schema(fields), schema.name)
+        whole_schema = _plain_schema(pa.schema(fields), data_type)
         plain_schema = pa.schema([field for field in whole_schema if field.name not in constants])
         constant_size = sum(value.nbytes for _, value in constants.values())
         batches, rows, byte_count = [], 0, 0
@@ -337,10 +350,18 @@ def _plain_schema(sent: Any, name: str) -> Any:
 
     The answers of a service have few schemas, so the cache checks each schema once.
     """
-    schema = schema_of(name)
+    schema = _schema_of(sent.names, name)
     check_unknown(len({*sent.names} - {*schema.names, DATA_UNTIL}))
-    plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in sent])
-    _check_dtypes(pl.from_arrow(plain.empty_table()), schema)
+    plain = pa.schema(
+        [pa.field(field.name, _plain_type(field.type, of_levels=field.name == LEVELS)) for field in sent]
+    )
+    frame = pl.from_arrow(plain.empty_table())
+    assert isinstance(frame, pl.DataFrame)  # a table gives a frame
+    _check_dtypes(frame, schema)
+    if LEVELS in schema.names:
+        levels = Columns(name, schema[LEVELS].inner, (), "one row per level")
+        _check_dtypes(unnested(frame)[0], levels)
+        check_unknown(len({*plain.field(LEVELS).type.value_type.names} - {*levels.names}))
     return plain
 
 
@@ -358,13 +379,17 @@ def _check_values(column: Any) -> None:
             raise pa.ArrowInvalid(f"a dictionary of {size} has no values {first} to {last}")
 
 
-def _plain_type(dtype: Any) -> Any:
+def _plain_type(dtype: Any, *, of_levels: bool = False) -> Any:
     """Return the Arrow type that polars reads for a column; raise an error if a tidy frame cannot have it."""
     kinds = pa.types
     if kinds.is_dictionary(dtype) and _plain_type(dtype.value_type) in (pa.string(), pa.large_string()):
         return pa.dictionary(pa.uint32(), pa.large_string())
-    if (kinds.is_list(dtype) or kinds.is_large_list(dtype)) and _is_flat(dtype.value_type):
-        return pa.large_list(dtype.value_type)
+    if kinds.is_list(dtype) or kinds.is_large_list(dtype):
+        inner = dtype.value_type
+        if _is_flat(inner):
+            return pa.large_list(inner)
+        if of_levels and kinds.is_struct(inner):
+            return pa.large_list(pa.struct([(field.name, _plain_type(field.type)) for field in inner]))
     if _is_flat(dtype) or kinds.is_null(dtype) or (kinds.is_timestamp(dtype) and dtype.tz in (None, "UTC")):
         return dtype
     raise pa.ArrowTypeError(f"a column of {dtype}")
@@ -376,14 +401,16 @@ def _is_flat(dtype: Any) -> bool:
     return any(test(dtype) for test in (*tests, kinds.is_date))
 
 
-def _check_dtypes(frame: Any, schema: Schema) -> None:
+def _check_dtypes(frame: pl.DataFrame, schema: Columns) -> None:
     """Raise Fault if columns are absent or have another dtype: a cast could turn other values into numbers."""
     dtypes, sent = schema.polars(), frame.schema
     for column in schema.columns:
         if column.name not in sent and not column.nullable:
             raise Fault(f"the stream has no column {column.name}")
-    for name, expected in {DATA_UNTIL: dtypes["timestamp"], **dtypes}.items():
+    for name, expected in {DATA_UNTIL: pl.Datetime("ns", "UTC"), **dtypes}.items():
         dtype = sent.get(name, expected)
+        if name == LEVELS and isinstance(dtype, pl.List):
+            continue  # its fields are checked one by one
         as_text = expected == pl.Categorical and dtype in {pl.String, pl.Categorical, pl.Enum}
         if dtype != expected and not as_text:
             raise Fault(f"column {name} is {dtype}, not {expected}")

@@ -26,7 +26,7 @@ import pyarrow.compute
 import pyarrow.json
 
 from tidytape.catalogue import NOTE_FIELDS, DataType, Field, Kind, Levels
-from tidytape.schema import schema_of
+from tidytape.schema import wire_schema
 from tidytape.times import SECOND
 from tidytape.wire import _flat
 from tidytape.wire._faults import Fault
@@ -114,7 +114,7 @@ def unknown_of_points(document: Any, data_type: DataType, size: int) -> Types:
         names = set(chain.from_iterable(payloads)) - _documented_names(data_type)
         columns = {unknown_column(name) for name in names}
         known_columns = {
-            *schema_of(data_type.name).names,
+            *wire_schema(data_type.name).names,
             *(field.column for field in payload_fields(data_type)),
         }
         are_distinct = len(columns) == len(names) and columns.isdisjoint(known_columns)
@@ -252,7 +252,8 @@ def _parts(
     if data_type.envelope:
         payload = payload.field(data_type.envelope)
         _require_present(payload)
-    required = {column.name for column in schema_of(data_type.name).columns if not column.nullable}
+    columns = wire_schema(data_type.name).columns
+    required = {column.name for outer in columns for column in (outer, *outer.inner) if not column.nullable}
     return Parts(
         _table(identity, SERIES_FIELDS, without={"type"}),
         counts,

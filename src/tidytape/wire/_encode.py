@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from tidytape.catalogue import COVERAGE, LEVEL_VOLUMES, DataType, Field, Interval
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.schema import Schema, schema_of
+from tidytape.schema import LEVELS, Schema, wire_schema
 from tidytape.schema import data_type as facts_of
 from tidytape.wire._notes import Note, write_notes
+from tidytape.wire._sessions import IN_PROGRESS, regrouped, unnested
 from tidytape.wire._text import Piece, join, member, value
 from tidytape.wire._tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
 from tidytape.wire._values import written_time
@@ -42,9 +43,10 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
 
     Parameters
     ----------
-    frame : polars.DataFrame, one row per point or per level, schema ``schema_of(data_type)``
+    frame : polars.DataFrame, one row per point or per level, schema ``wire_schema(data_type)``
         Identity as String or Categorical. A column of the schema that the frame lacks counts as null. Columns that the
-        schema does not know are written into the payload under their name, or into the level if levels are objects.
+        schema does not know are written into the payload under their name. Of a market profile `nested` makes the frame
+        from levels and sessions.
     data_type : str
         Name of the data type.
 
@@ -67,10 +69,9 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
 
     Notes
     -----
-    A field of a point that repeats on the rows of its levels, such as the point of control, is written as in the first
-    of these rows. The derived ``volume`` of a volume profile is on the wire only in points with a level that has a
-    volume and lacks a side. ``is_final`` is not on the wire: the reader derives it from the column ``data_until``
-    [UTC], which is written.
+    A field of a point that repeats on the rows of its levels is written as in the first of these rows. The derived
+    ``volume`` of a volume profile is on the wire only in points with a level that has a volume and lacks a side.
+    ``is_final`` is not on the wire: the reader derives it from the column ``data_until`` [UTC], which is written.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Sequence[Note]
 
     Examples
     --------
-    >>> encode_all([]), encode_all([("TRADE", schema_of("TRADE").empty())])
+    >>> encode_all([]), encode_all([("TRADE", wire_schema("TRADE").empty())])
     (b'{"series":[]}', b'{"series":[]}')
     """
     chunks: list[Any] = []
@@ -172,7 +173,7 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
     facts = facts_of(data_type)
     if frame.is_empty():
         return PointTexts(b"", np.zeros(1, np.int64))
-    rows = ordered(checked(frame, schema_of(data_type)), facts)
+    rows = ordered(checked(frame, wire_schema(data_type)), facts)
     texts, tail = _row_texts(rows, facts)
     lengths = [np.asarray(part.str.len_bytes(), dtype=np.int64) for part in texts]
     starts = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
@@ -180,7 +181,7 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
     # brackets that close the point before.
     head_length = len(_series_heads(rows.frame.head(1), facts).item().encode())
     end = tail.removesuffix("]}").encode()
-    point_starts = starts[rows.new_point.arg_true().to_numpy()] if facts.levels else starts[:-1]
+    point_starts = starts[rows.new_point.arg_true().to_numpy()] if facts.level_rows else starts[:-1]
     bounds = np.append(point_starts, starts[-1]) + (len(end) - head_length + 1)
     bounds[0] = 0
     joined = b"".join(map(_bytes_of, texts))
@@ -226,24 +227,40 @@ def _body(chunks: Iterable[Any], notes: Sequence[Note] | None) -> bytes:
 
 def _series(frame: pl.DataFrame, data_type: DataType) -> list[Any]:
     """Return the text of all series of a frame with rows, in pieces."""
-    texts, tail = _row_texts(ordered(checked(frame, schema_of(data_type.name)), data_type), data_type)
+    texts, tail = _row_texts(ordered(checked(frame, wire_schema(data_type.name)), data_type), data_type)
     return [*map(_bytes_of, texts), tail.encode()]
 
 
 def _row_texts(rows: WireRows, data_type: DataType) -> tuple[list[pl.Series], str]:
     """Return the text of each row, on all cores in slices of the frame, and the text after the last."""
     leads, tail = _leads(rows, data_type)
-    frame = rows.frame
-    pieces = (
-        _level_pieces(frame, data_type)
-        if data_type.levels
-        else [*_point_pieces(frame, data_type), _point_tail(data_type)]
-    )
-    frame, row = frame.with_columns(leads.alias(_LEAD)), join(pl.col(_LEAD), *pieces)
+    frame = rows.frame.with_columns(leads.alias(_LEAD))
+    if data_type.has_sessions:
+        frame = frame.with_columns(_level_texts(frame, data_type))
+    if data_type.level_rows:
+        pieces = _level_pieces(frame, data_type)
+    else:
+        pieces = [*_point_pieces(frame, data_type), _point_tail(data_type)]
+    return _written_rows(frame, join(pl.col(_LEAD), *pieces)), tail
+
+
+def _written_rows(frame: pl.DataFrame, row: pl.Expr) -> list[pl.Series]:
+    """Return the text of each row."""
     if frame.height <= _SLICE:  # planning a query takes longer than writing a small answer
-        return [frame.select(row).to_series()], tail
+        return [frame.select(row).to_series()]
     slices = [frame.lazy().slice(start, _SLICE).select(row) for start in range(0, frame.height, _SLICE)]
-    return [part.to_series() for part in pl.collect_all(slices)], tail
+    return [part.to_series() for part in pl.collect_all(slices)]
+
+
+def _level_texts(frame: pl.DataFrame, data_type: DataType) -> pl.Series:
+    """Return the text of all levels of each session, with a comma before each level but the first."""
+    levels, counts = unnested(frame)
+    (declared,) = data_type.levels
+    known = {field.column for field in declared.fields}
+    unknown = [piece for name in levels.columns if name not in known for piece in member(name, levels[name])]
+    texts = _written_rows(levels, join("{", *_members(levels, declared.fields), *unknown, "}"))
+    lists = regrouped(pl.concat(texts), counts).alias(LEVELS).to_frame()
+    return lists.select(pl.col(LEVELS).list.join(",")).to_series()
 
 
 def _bytes_of(texts: pl.Series) -> Any:
@@ -282,7 +299,7 @@ def ordered(frame: pl.DataFrame, data_type: DataType) -> WireRows:
     """Bring the rows of each series and of each point together; add the number of each row's array of levels."""
     keys = series_columns(frame, data_type)
     frame, new_series = _grouped(frame, keys)
-    if not data_type.levels:
+    if not data_type.level_rows:
         return WireRows(frame, new_series, new_series)
     frame, new_point = _grouped(frame, (*keys, "timestamp"))  # series stay where they are
     part_by_side = {
@@ -316,7 +333,7 @@ def _with_volumes(frame: pl.DataFrame, new_point: pl.Series) -> pl.DataFrame:
 
 def series_columns(frame: pl.DataFrame, data_type: DataType) -> tuple[str, ...]:
     """Return the columns that are written once per series: its identity and its descriptors."""
-    names = {*identity_columns(data_type), *schema_of(data_type.name).descriptors, DATA_UNTIL}
+    names = {*identity_columns(data_type), *wire_schema(data_type.name).descriptors, DATA_UNTIL}
     return tuple(
         field.column for field in SERIES_FIELDS if field.column in names and field.column in frame.columns
     )
@@ -358,7 +375,7 @@ def _leads(rows: WireRows, data_type: DataType) -> tuple[pl.Series, str]:
     """Return the text before each row, and the text after the last row."""
     frame, new_point = rows.frame, rows.new_point
     heads = _spread(_series_heads(frame.filter(rows.new_series), data_type), rows.new_series)
-    if not data_type.levels:
+    if not data_type.level_rows:
         return heads, "]}"
     part_before = frame[PART].shift(1)
     begins_array = new_point | part_before.ne_missing(frame[PART])
@@ -441,7 +458,12 @@ def _point_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
     pieces = [f'{{"Point":{{{envelope}', *_members(frame, data_type.fields)]
     for field in MORE_FIELDS:
         pieces += member(field.name, frame[field.column]) if field.column in frame.columns else []
-    return pieces if _object_levels(data_type) else [*pieces, *_unknown_pieces(frame, data_type)]
+    pieces += _unknown_pieces(frame, data_type)
+    return (
+        [*pieces, f',"{data_type.levels[0].name}":[', pl.col(LEVELS), "]"]
+        if data_type.has_sessions
+        else pieces
+    )
 
 
 def _point_tail(data_type: DataType) -> str:
@@ -450,8 +472,6 @@ def _point_tail(data_type: DataType) -> str:
 
 def _level_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
     fields = data_type.levels[0].fields
-    if _object_levels(data_type):
-        return ["{", *_members(frame, fields), *_unknown_pieces(frame, data_type), "}"]
     # In a flat array the position of a value says which field it is, so a null is written.
     first, *others = (_or_null(frame[field.column]) for field in fields)
     return [first, *(piece for number in others for piece in (",", number))]
@@ -472,11 +492,17 @@ def _or_null(column: pl.Series) -> pl.Expr:
     return number.fill_null("null") if column.null_count() else number
 
 
-def _object_levels(data_type: DataType) -> bool:
-    return any(not levels.flat for levels in data_type.levels)
-
-
 def _unknown_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
     more = {field.column for field in MORE_FIELDS}
-    known = {*schema_of(data_type.name).names, *more, DATA_UNTIL, PART, _POINT, _BEFORE, _SERIES}
+    known = {
+        *wire_schema(data_type.name).names,
+        *more,
+        DATA_UNTIL,
+        IN_PROGRESS,
+        PART,
+        _POINT,
+        _BEFORE,
+        _SERIES,
+        _LEAD,
+    }
     return [piece for name in frame.columns if name not in known for piece in member(name, frame[name])]

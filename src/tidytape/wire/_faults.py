@@ -99,11 +99,8 @@ def check_containers(body: bytes) -> None:
         raise Fault(f"there are {number} objects and arrays in {len(body)} bytes, so next to nothing in each")
 
 
-def check_cells(rows: int, columns: int, size: int, *, repeated: int = 0) -> None:
+def check_cells(rows: int, columns: int, size: int) -> None:
     """Raise Fault if a frame has more cells than the values of a body of ``size`` can fill. [byte]
-
-    ``repeated`` counts the values of lists that every level of their point repeats: a point with n levels and n values
-    in its lists makes n² of them.
 
     Examples
     --------
@@ -116,10 +113,6 @@ def check_cells(rows: int, columns: int, size: int, *, repeated: int = 0) -> Non
     most = min(MOST_CELLS, max(_FREE_CELLS, int(_CELLS_PER_BYTE * size)))
     if rows * columns > most:
         raise Fault(f"there would be {rows} rows of {columns} columns, and a frame takes {most} cells")
-    if repeated > MOST_CELLS:
-        raise Fault(
-            f"there would be {repeated} values in lists that each level repeats, and a frame takes {MOST_CELLS} cells"
-        )
 
 
 def check_bytes(byte_count: int, size: int) -> None:

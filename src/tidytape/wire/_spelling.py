@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tidytape.catalogue import COVERAGE, IDENTITY_FIELDS, LEVEL_VOLUMES, DataType, Field, Levels
 from tidytape.errors import shown
-from tidytape.schema import column_name, schema_of
+from tidytape.schema import column_name, wire_schema
 from tidytape.wire._faults import Fault, Place, check_cells, check_holds, check_unknown, series_name
 from tidytape.wire._tidy import SERIES_FIELDS, identity_columns
 from tidytape.wire._values import EXACT, array, each, read_value, written_time
@@ -125,7 +125,7 @@ def respelled(
     if not isinstance(document, dict):
         raise Fault("the body is not a JSON object")
     check_holds(document, "series")
-    schema = schema_of(data_type.name)
+    schema = wire_schema(data_type.name)
     # A payload may have an identity field that its series lacks: the heatmap of one exchange names its coin there.
     payload_columns = {field.column for field in data_type.fields}
     extra_fields = [

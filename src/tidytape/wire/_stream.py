@@ -18,6 +18,7 @@ from tidytape.errors import DecodeError
 from tidytape.wire._decode import decode
 from tidytape.wire._encode import encode_all
 from tidytape.wire._faults import Fault, check_utf8, parsed, placed
+from tidytape.wire._sessions import row_count
 from tidytape.wire._values import read_value, written_time
 
 LINES_MIME = "application/x-ndjson"
@@ -49,8 +50,8 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """The number of rows of all frames."""
-        return sum(frame.height for frame in self.frames.values())
+        """The number of rows of all frames, of market profiles that of their levels."""
+        return sum(map(row_count, self.frames.values()))
 
 
 def encode_batch(batch: Batch) -> bytes:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from tidytape.catalogue import Change
-from tidytape.schema import schema_of
+from tidytape.schema import wire_schema
 from tidytape.wire._arrow import ARROW_END, VERSION, VERSION_KEY
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import DATA_UNTIL
@@ -49,7 +49,7 @@ class ArrowStream:
 
     def __init__(self, data_type: str) -> None:
         self._data_type = data_type
-        dtypes = schema_of(data_type).polars() | {DATA_UNTIL: pl.Datetime("ns", "UTC"), CHANGE: pl.String()}
+        dtypes = wire_schema(data_type).polars() | {DATA_UNTIL: pl.Datetime("ns", "UTC"), CHANGE: pl.String()}
         self._dtypes = {
             name: pl.String() if dtype == pl.Categorical else dtype for name, dtype in dtypes.items()
         }
@@ -62,13 +62,11 @@ class ArrowStream:
     def batch(self, batch: Batch) -> bytes:
         """Return the message of a batch. [byte]"""
         parts = [
-            self._with_lists(frame)
-            .select(
+            frame.select(
                 (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
                 for name, dtype in self._dtypes.items()
                 if name != CHANGE
-            )
-            .with_columns(pl.lit(change.value).alias(CHANGE))
+            ).with_columns(pl.lit(change.value).alias(CHANGE))
             for change in Change
             if (frame := batch.frames.get((self._data_type, change))) is not None
         ]
@@ -82,17 +80,6 @@ class ArrowStream:
         if batch.end is not None:
             metadata["end"] = orjson.dumps({"code": batch.end[0], "message": batch.end[1]}).decode()
         return self._written(record, metadata)[len(self.head) :]
-
-    def _with_lists(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return a frame with the lists of a market profile on every level, instead of one level of each session."""
-        lists = [name for name, dtype in frame.schema.items() if dtype == pl.List and name != "block_ids"]
-        if not lists:
-            return frame
-        key = [name for name in ("exchange", "raw_symbol", "coin", "timestamp") if name in frame.columns]
-        session_lists = frame.group_by(key).agg(pl.col(lists).drop_nulls().first())
-        return frame.drop(lists).join(
-            session_lists, on=key, how="left", nulls_equal=True, maintain_order="left"
-        )
 
     def _written(self, record: Any, metadata: dict[str, str] | None = None) -> bytes:
         """Return the bytes of the schema and, if there is one, of a record batch after it."""

@@ -30,9 +30,10 @@ from tidytape.catalogue import (
     Field,
     Interval,
 )
-from tidytape.schema import schema_of
+from tidytape.schema import LEVELS, schema_of, wire_schema
 from tidytape.times import INTERVALS, SECOND
 from tidytape.wire._faults import Fault, check_cells
+from tidytape.wire._sessions import block_in_progress, owners, regrouped
 from tidytape.wire._text import join, value
 
 Counts = npt.NDArray[np.int64]
@@ -45,7 +46,7 @@ SERIES_FIELDS = (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS)
 @cache
 def identity_columns(data_type: DataType) -> tuple[str, ...]:
     """Return the columns that identify the series of a row; the side of a book's row is not one of them."""
-    names = schema_of(data_type.name).names
+    names = wire_schema(data_type.name).names
     return tuple(
         field.column
         for field in IDENTITY_FIELDS
@@ -100,10 +101,10 @@ class Parts:
         """Raise Fault if levels have other volumes, or the frame is out of proportion to a body of ``size``. [byte]"""
         tables = [self.series, self.points, *(levels.rows for levels in self.levels)]
         filled_columns = (c.name for table in tables for c in table.get_columns() if c.null_count() < len(c))
-        columns = len({*schema_of(data_type.name).names, *filled_columns})
+        columns = len({*wire_schema(data_type.name).names, *filled_columns})
         check_cells(self.series.height, columns, size)
+        check_cells(self.points.height, columns, size)
         if not data_type.levels:
-            check_cells(self.points.height, columns, size)
             return
         levels_per_point = np.sum([part.counts for part in self.levels], axis=0)
         if data_type.derives_volume and LEVEL_VOLUMES.column in self.points.columns:
@@ -113,9 +114,7 @@ class Parts:
                 count = int(lengths[point])
                 levels = f"{levels_per_point[point]} levels"
                 raise Fault(f"{LEVEL_VOLUMES.name} has {count} values for {levels}", length=count)
-        lists = [column for column in self._points(data_type) if column.dtype == pl.List]
-        repeated = sum(int((_lengths(column) * levels_per_point).sum()) for column in lists)
-        check_cells(int(levels_per_point.sum()), columns, size, repeated=repeated)
+        check_cells(int(levels_per_point.sum()), columns, size)
 
     def frame(self, data_type: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown columns, those of the innermost table first."""
@@ -124,9 +123,12 @@ class Parts:
         series = with_known(self.series).with_columns(pl.col(names).cast(pl.Categorical()))
         # Drop unknown columns that hold only nulls, before they are repeated for every row.
         series = pl.DataFrame([c for c in series if c.name in _homes(data_type) or c.null_count() < len(c)])
-        series_of_point = _owners(self.counts)
-        if not data_type.levels:
-            return _merged(data_type, [("point", self.points), ("series", series[series_of_point])])
+        series_of_point = owners(self.counts)
+        points = [("point", self.points), ("series", series[series_of_point])]
+        if data_type.has_sessions:
+            return _merged(data_type, [("levels", self._levels_in_column(data_type)), *points])
+        if not data_type.level_rows:
+            return _merged(data_type, points)
         levels, point_of_level = self._level_rows(data_type)
         tables = [
             ("level", levels),
@@ -135,10 +137,26 @@ class Parts:
         ]
         return _merged(data_type, tables)
 
+    def _levels_in_column(self, data_type: DataType) -> pl.DataFrame:
+        """Return the levels of each point as a list of its row."""
+        (part,) = self.levels
+        fields = [field.column for field in data_type.levels[0].fields]
+        used_names = {*_homes(data_type), *fields, *schema_of(data_type.name).names}
+        columns = {name: part.rows[name] for name in fields if name in part.rows.columns}
+        for column in part.rows.get_columns():
+            if column.name not in columns and column.null_count() < len(column):
+                name = (
+                    column.name if column.name in fields else _unused_name(column.name, "level", used_names)
+                )
+                columns[name] = column
+                used_names.add(name)
+        rows = pl.DataFrame([column.alias(name) for name, column in columns.items()])
+        return pl.DataFrame([regrouped(rows.to_struct(LEVELS), part.counts)])
+
     def _level_rows(self, data_type: DataType) -> tuple[pl.DataFrame, Positions]:
         """Return the rows of all levels, grouped by point, and the position of the point that each row belongs to."""
         counts = np.sum([part.counts for part in self.levels], axis=0)
-        point_of_level = _owners(counts)
+        point_of_level = owners(counts)
         tables = [
             part.rows
             if levels.book_side is None
@@ -185,16 +203,11 @@ def _lengths(lists: pl.Series) -> Counts:
     return lists.alias("lists").list.len().fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _owners(counts: Counts) -> Positions:
-    """Return the position of the owner of each row; ``counts`` says how many rows each owner has."""
-    return np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
-
-
 @cache
 def _homes(data_type: DataType) -> dict[str, str]:
-    """Return the table that each column of the schema comes from: ``series``, ``point`` or ``level``."""
-    schema = schema_of(data_type.name)
-    homes = dict.fromkeys(schema.names, "level")
+    """Return the table that each column comes from: ``series``, ``point``, ``level`` or ``levels``."""
+    schema = wire_schema(data_type.name)
+    homes = dict.fromkeys(schema.names, "level") | ({LEVELS: "levels"} if data_type.has_sessions else {})
     homes |= dict.fromkeys((field.column for field in data_type.fields), "point")
     homes |= dict.fromkeys((*identity_columns(data_type), *schema.descriptors, DATA_UNTIL), "series")
     return homes
@@ -333,7 +346,7 @@ def with_series(frame: pl.DataFrame, *columns: pl.Series) -> pl.DataFrame:
 
 def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
     """Compute ``is_final`` of a decoded frame, if the service sent the times up to which its markets are known."""
-    schema = schema_of(data_type)
+    schema = wire_schema(data_type)
     if DATA_UNTIL not in frame.columns or "is_final" not in schema.names:
         return frame
     length: pl.Expr = pl.lit(None, pl.Int64)
@@ -351,7 +364,8 @@ def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
             length = (
                 nanoseconds if len(names) == 1 else pl.when(interval=name).then(nanoseconds).otherwise(length)
             )
-    return frame.with_columns(finality(frame.columns, until=pl.col(DATA_UNTIL), length=length))
+    frame = frame.with_columns(finality(frame.columns, until=pl.col(DATA_UNTIL), length=length))
+    return frame.with_columns(block_in_progress(pl.col(DATA_UNTIL))) if LEVELS in frame.columns else frame
 
 
 _DType = pl.DataType | DataTypeClass

@@ -41,6 +41,11 @@ _ENDED = LISTS.with_columns(
     interval=pl.lit("HOUR"),
     period_end=pl.when(pl.col("price") < 100).then(pl.col("timestamp") + timedelta(days=1)),
 )  # sessions with an end, and without one
+_SESSIONS = (
+    _ENDED.filter(pl.col("timestamp") != _NEXT)
+    .select(*_SERIES, "period_end", "block_size_minutes")
+    .unique(_SERIES, keep="first", maintain_order=True)
+)  # not of all levels
 
 CASES = [
     Case("point_of_control", lambda levels: profile.point_of_control(levels, by="day"), [LEVELS], ["day"]),
@@ -223,4 +228,11 @@ CASES = [
         ]
     ),
     Case("summary", profile.summary, [LISTS.drop("block_ids")], _SERIES, label="of volumes"),
+    Case(
+        "with_sessions",
+        profile.with_sessions,
+        [TOUCHES, _SESSIONS],
+        [*_SERIES, "price", "block_id"],
+        sorts=False,
+    ),
 ]

@@ -312,7 +312,10 @@ def _refuse_to_guess(names: list[str]) -> None:
         expected = (
             f"a rule, or the column {SESSION_END!r}: an interval does not say how long a session of blocks is"
         )
-        hint = f"keep {SESSION_END!r}, or say rule='interval' where a session is one interval"
+        hint = (
+            f"profile.with_sessions adds {SESSION_END!r} to levels; or say rule='interval' where a session is one "
+            "interval"
+        )
     elif _HINDSIGHT in names:
         expected = f"a rule, or no column {_HINDSIGHT!r}, which later sessions decide"
         hint = f"drop {_HINDSIGHT!r} and 'touched_at', or take them of the sessions known by then"

@@ -13,22 +13,23 @@ this price.
 - `shape`, `day_type` : heuristic labels, with the numbers that decide them.
 - `composite` : several sessions as one profile.
 - `summary` : all results, one row per session.
+- `with_sessions` : levels with the end of their session and the length of its blocks.
 
-Everything here is computed from the levels. The session values that a service sends have other names and are ignored:
-``poc_price``, ``vah_price``, ``val_price``, ``value_area_percentage``, ``ibr_high``, ``ibr_low``, ``profile_high``,
-``profile_low``, ``single_prints``, ``poor_highs``, ``poor_lows``, ``total_tpo_count``, ``total_volume``. Ours are
-``poc``, ``vah``, ``val``, ``value_area_share``, ``initial_balance_high`` and so on, with the rules beside them. If
-levels have the list of their blocks, the blocks are counted; otherwise the service's ``tpo_count`` is used. For
-touches, ``count="tpo_count"`` counts the blocks that touched a row.
+Everything here is computed from the levels, with the rules beside the results: ``poc``, ``vah``, ``val``,
+``value_area_share``, ``initial_balance_high`` and so on. The service computes some of it too; that is in
+``client.tpo_sessions``, under other names. If levels have the list of their blocks, the blocks are counted; otherwise
+``tpo_count`` is used. For touches, ``count="tpo_count"`` counts the blocks that touched a row.
 
-A result about a session is known when the session ends. So if levels have ``period_end``, every result keeps it beside
-``timestamp``, for `tidytape.analytics.pit.known_at`. The ``interval`` of levels with time blocks need not be the length
-of their session. So without ``period_end`` their results have no ``interval``, unless ``by`` names it.
+A result about a session is known when the session ends. So if levels have ``period_end``, which `with_sessions` adds,
+every result keeps it beside ``timestamp``, for `tidytape.analytics.pit.known_at`. The ``interval`` of levels with time
+blocks need not be the length of their session. So without ``period_end`` their results have no ``interval``, unless
+``by`` names it.
 """
 
 from tidytape import _other_clients
 from tidytape.analytics.profile._day_type import day_type, initial_balance
 from tidytape.analytics.profile._extremes import poor_extremes, single_prints, tails
+from tidytape.analytics.profile._of_sessions import with_sessions
 from tidytape.analytics.profile._sessions import composite, naked_pocs
 from tidytape.analytics.profile._shape import nodes, shape
 from tidytape.analytics.profile._summary import summary
@@ -48,6 +49,7 @@ __all__ = [
     "summary",
     "tails",
     "value_area",
+    "with_sessions",
 ]
 
 _other_clients.explain(__name__, __all__)

@@ -211,14 +211,20 @@ def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Ex
     if minutes is not None:
         return nw.lit(minutes)
     if BLOCK_MINUTES not in profiles.table.names:
-        raise QueryError(
-            "block_minutes",
-            got=None,
-            expected=f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}",
-        )
+        raise no_block_length()
     profiles.require_number(BLOCK_MINUTES, BLOCK_MINUTES)
     length = nw.col(BLOCK_MINUTES).cast(nw.Float64)
     return nw.when((length > 0) & (length <= MOST_MINUTES)).then(length)
+
+
+def no_block_length() -> QueryError:
+    """Return the error for levels that do not say how long a time block is."""
+    return QueryError(
+        "block_minutes",
+        got=None,
+        expected=f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}",
+        hint="profile.with_sessions adds it; without block_minutes, client.tpo has blocks of 30 minutes",
+    )
 
 
 def checked_minutes(block_minutes: object) -> float | None:

@@ -30,6 +30,7 @@ def market_profile(
     tie: Literal["up", "down"] = "up",
     stop: Literal["reach", "exceed"] = "reach",
     row_size: float | Decimal | None = None,
+    block_minutes: float | None = None,
     timezone: str | tzinfo = "UTC",
     dark: bool = False,
 ) -> Figure:
@@ -39,7 +40,7 @@ def market_profile(
     ----------
     levels : frame, n rows, one per (timestamp, price), or per (timestamp, block_id, price), any order
         As for `tidytape.plot.market_profile`. [quote per coin]
-    style, share, rule, tie, stop, row_size
+    style, share, rule, tie, stop, row_size, block_minutes
         As for `tidytape.plot.market_profile`.
 
     Returns
@@ -48,7 +49,7 @@ def market_profile(
         Blocks or letters are one image. Hovering over a row shows how many time blocks touched it, and their letters.
     """
     canvas = Canvas("market_profile", timezone, dark=dark, height=6.4)
-    profile = static.sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
+    profile = static.sessions_of(levels, Rules(share, rule, tie, stop, row_size), style, block_minutes)
     drawn = static.draw_sessions(canvas.ax, profile, style, timezone)
     canvas.is_unified = False
     if profile.sessions:
@@ -86,6 +87,6 @@ def _add_rows(canvas: Canvas, profile: static.Sessions) -> None:
         text=letters,
         textposition="none",
         hovertemplate=f"{price}: {canvas.value_text(canvas.ax, 'y', 'customdata[1]')}"
-        f"<br>%{{customdata[0]}} time blocks of {profile.minutes} min<br>%{{text}}<extra></extra>",
+        f"<br>%{{customdata[0]}} time blocks of {profile.minutes:g} min<br>%{{text}}<extra></extra>",
         name="Time blocks",
     )

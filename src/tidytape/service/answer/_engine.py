@@ -22,7 +22,7 @@ from tidytape.catalogue import BookSide, Interval, Selection, Side, SortDirectio
 from tidytape.errors import QueryError
 from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import LEVELS, data_type, schema_of, wire_schema
 from tidytape.service.answer import _hot as hot
 from tidytape.service.answer._candles import last_closes
 from tidytape.service.answer._metadata import description, descriptions, with_descriptors
@@ -109,9 +109,7 @@ class Engine:
             if scan.needs_rates:
                 _ = scan.rates
 
-    def frames(
-        self, query: PointsQuery, markets: MarketsByType, *, lists_once: bool = False
-    ) -> list[tuple[str, pl.DataFrame]]:
+    def frames(self, query: PointsQuery, markets: MarketsByType) -> list[tuple[str, pl.DataFrame]]:
         """Compute the answer: a tidy frame per data type, in the order of the query.
 
         Parameters
@@ -119,34 +117,25 @@ class Engine:
         query : PointsQuery
         markets : dict of str to list of Market
             What ``markets`` returned for the same query.
-        lists_once : bool
-            Keep the lists of market profiles only on the first level of each session, where `tidytape.wire.encode`
-            reads them, and null on the other levels. On every level they would take memory that grows with the square
-            of the number of levels.
 
         Returns
         -------
         list of (str, polars.DataFrame)
-            Each frame has its type's schema; rows are ordered by series, then by time in the direction of the query,
-            then by price; levels of a book from the middle out.
+            Each frame has its type's schema, see `wire_schema`; rows are ordered by series, then by time in the
+            direction of the query, then by price; levels of a book from the middle out.
         """
-        return [(name, self._frame(name, query, markets[name], lists_once=lists_once)) for name in query.type]
+        return [(name, self._frame(name, query, markets[name])) for name in query.type]
 
-    def _frame(
-        self, name: str, query: PointsQuery, markets: list[Market], *, lists_once: bool
-    ) -> pl.DataFrame:
-        schema, definition = schema_of(name, grouped=query.group_by is not None), data_type(name)
+    def _frame(self, name: str, query: PointsQuery, markets: list[Market]) -> pl.DataFrame:
+        schema, definition = wire_schema(name, grouped=query.group_by is not None), data_type(name)
         # Read before the events, so that events that arrive meanwhile do not count as known.
         descriptors = descriptions(name, (MarketScan(self.lake, market, query) for market in markets))
         if len(markets) == 1 and self.keeps:
-            scan = MarketScan(self.lake, markets[0], query, limits=self.limits, lists_once=lists_once)
+            scan = MarketScan(self.lake, markets[0], query, limits=self.limits)
             if (points := hot.frame(scan, name)) is not None:
                 return with_descriptors(points, descriptors, name, by_coin=False)
         look_back = reads(name, query)[name].before
-        scans = [
-            MarketScan(self.lake, market, query, look_back, limits=self.limits, lists_once=lists_once)
-            for market in markets
-        ]
+        scans = [MarketScan(self.lake, market, query, look_back, limits=self.limits) for market in markets]
         if PLANS[name].has_time_blocks:
             require_touched(scans)
         frame = self._grouped(name, query, scans) if query.group_by else self._points(name, scans)
@@ -163,7 +152,7 @@ class Engine:
         if query.sort_direction is not SortDirection.DESC:
             return frame
         # Points of one time, such as trades, are reversed too; the levels of a point keep their order.
-        columns = order if definition.levels else order[: order.index("timestamp") + 1]
+        columns = order if definition.level_rows else order[: order.index("timestamp") + 1]
         descending = [name == "timestamp" for name in columns]
         return frame.reverse().sort(columns, descending=descending, maintain_order=True)
 
@@ -173,13 +162,13 @@ class Engine:
         """Return the answer and its number of rows, if it is of one market whose points can be kept in memory.
 
         In JSON it has the same bytes as `tidytape.wire.encode_all` of `frames` and `notes`; in Arrow the same bytes as
-        `tidytape.wire.to_arrow`. None for market profiles in Arrow, and for every other form.
+        `tidytape.wire.to_arrow`. None for every other form.
         """
         series_of = {JSON_MIME: hot.texts, ARROW_MIME: hot.batches, ONCE_MIME: hot.batches}.get(form)
         if series_of is None or len(query.type) > 1 or len(markets[query.type[0]]) > 1:
             return None
         (name,), (market,) = query.type, markets[query.type[0]]
-        scan = MarketScan(self.lake, market, query, limits=self.limits, lists_once=True)
+        scan = MarketScan(self.lake, market, query, limits=self.limits)
         names = {**market.names(scan.interval), **description(name, scan)}  # before the events are read
         series = series_of(scan, name)
         if series is None:
@@ -284,8 +273,9 @@ class Engine:
             part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(members[0].interval))
             for members, part in zip(coins.values(), frames, strict=True)
         ]
-        is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
-        return pl.concat(profiles).with_columns(coverage=is_known.mean().over("coin", "timestamp"))
+        level = pl.element().struct
+        is_known = level.field("buy_volume").is_not_null() & level.field("sell_volume").is_not_null()
+        return pl.concat(profiles).with_columns(coverage=pl.col(LEVELS).list.eval(is_known).list.mean())
 
     def _weights(
         self, name: str, query: PointsQuery, scans: list[MarketScan], points: pl.DataFrame

@@ -18,7 +18,6 @@ from tidytape.query import PointsQuery, window_hint
 from tidytape.service.answer._candles import LONGEST_CANDLE
 from tidytape.service.answer._plans import PLANS, reads
 from tidytape.service.answer._scan import (
-    ROWS_PER_NUMBER,
     ROWS_PER_TOUCH,
     Limits,
     Market,
@@ -196,10 +195,7 @@ def _rows_of(part: _Part, market: Market, statistics: Statistics) -> int:
 def _most_of_levels(
     query: PointsQuery, market: Market, statistics: Statistics, start: int, end: int
 ) -> float:
-    """Return the most rows that the levels of a market profile cost: touches, and the lists that Arrow repeats.
-
-    Each time block may touch all levels of the files, and each level of a session may list all other levels.
-    """
+    """Return the most rows that a market profile costs: each time block may touch all levels of the files."""
     files = [
         file
         for file in statistics.events("trades", market.exchange, market.raw_symbol)
@@ -210,9 +206,7 @@ def _most_of_levels(
     highest = max((math.inf if file.high is None else file.high for file in files), default=0.0)
     lowest = min((-math.inf if file.low is None else file.low for file in files), default=0.0)
     level_count = (highest - lowest) / float(market.block_size) + 2
-    touched = level_count * ((end - start) // _block(query) + 2)
-    sessions = -(-(end - start) // min(query.step * SECOND, DAY))
-    return ROWS_PER_TOUCH * touched + ROWS_PER_NUMBER * level_count**2 * sessions
+    return ROWS_PER_TOUCH * level_count * ((end - start) // _block(query) + 2)
 
 
 def _block(query: PointsQuery) -> int:

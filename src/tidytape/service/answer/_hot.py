@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,12 +20,13 @@ from numpy.typing import NDArray
 from tidytape.catalogue import Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake._recent import Recent, frame_size
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import data_type, wire_schema
 from tidytape.service.answer._estimate import Statistics, estimated
 from tidytape.service.answer._plans import PLANS, is_alone, require_touched
 from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import DAY, HOUR, SECOND
 from tidytape.wire._encode import PointTexts, point_texts
+from tidytape.wire._sessions import row_count, rows_before
 from tidytape.wire._tidy import epoch_nanoseconds
 
 _POINTS = 1_440  # points of a span: a day of minutes
@@ -63,7 +63,7 @@ class _Key:
 class _Frame:
     """The rows of the points of a span, and the time of each row. [ns since the epoch]
 
-    ``batch`` has the `varying_columns` as Arrow, in the memory of ``points``; None if a column is nested.
+    ``batch`` has the `varying_columns` as Arrow, in the memory of ``points``.
     """
 
     points: pl.DataFrame
@@ -75,8 +75,8 @@ class _Frame:
         return self.batch.slice(first, last - first)
 
     def count(self, first: int, last: int) -> int:
-        """Return the number of these rows."""
-        return last - first
+        """Return the number of these rows, of market profiles that of their levels."""
+        return row_count(self.points[first:last])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
         if spans is None:
             return None
         parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, series)]
-    return pl.concat(parts) if parts else schema_of(name).empty()
+    return pl.concat(parts) if parts else wire_schema(name).empty()
 
 
 def texts(scan: MarketScan, name: str) -> list[HotSeries] | None:
@@ -156,21 +156,16 @@ def texts(scan: MarketScan, name: str) -> list[HotSeries] | None:
 def batches(scan: MarketScan, name: str) -> list[HotSeries] | None:
     """Return the `varying_columns` of the points of a market as Arrow, by series.
 
-    None if it has no points, if a column is nested, or if `frame` returns None.
+    None if it has no points, or if `frame` returns None.
     """
-    return None if _is_nested(name) else _series(scan, name, _frames)
+    return _series(scan, name, _frames)
 
 
 def varying_columns(name: str) -> list[str]:
     """Return the columns that may differ between the points of a market: neither its names nor descriptors."""
-    schema = schema_of(name)
+    schema = wire_schema(name)
     fixed = {*schema.identity, *schema.descriptors} - {"side"}
     return [column for column in schema.names if column not in fixed]
-
-
-@cache
-def _is_nested(name: str) -> bool:
-    return any(dtype.is_nested() for dtype in schema_of(name).polars().values())
 
 
 def _series(
@@ -233,14 +228,12 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
     ]
     if len(starts) > _MOST_SPANS or len(files) > _MOST_FILES:
         return None
-    lists_once = bool(data_type(name).levels) and scan.lists_once
     options = (
         scan.interval,
         scan.amount,
         query.side,
         query.funding_interval,
         query.tpo_block_minutes,
-        lists_once,
     )
     return [
         _Key(
@@ -303,15 +296,13 @@ def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | Non
             # to the caller.
             return None
     plan = PLANS[name].points(span_scan).with_columns(*scan.market.named(scan.interval))
-    schema = schema_of(name)
+    schema = wire_schema(name)
     points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False)).rechunk()
     return _Frame(points, epoch_nanoseconds(points["timestamp"]), None)
 
 
 def _batch(points: pl.DataFrame, name: str) -> Any:
-    """Return the varying columns of points as a record batch; None if a column of their type is nested."""
-    if _is_nested(name):
-        return None
+    """Return the varying columns of points as a record batch."""
     columns = points.select(varying_columns(name)).get_columns()
     arrays = [column.to_arrow(compat_level=pl.CompatLevel.oldest()) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
@@ -329,9 +320,10 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
         all_texts = point_texts(pl.concat(frame.points for frame in frames), name)
         first = 0
         for key, frame in zip(missing_keys, frames, strict=True):
-            times, rows = np.unique(frame.times, return_index=True)  # a point may have many rows
+            times, starts = np.unique(frame.times, return_index=True)  # a point may have many rows
+            rows = rows_before(frame.points)[np.append(starts, len(frame.times))]
             last = first + len(times)
-            texts[key] = text = _Text(all_texts.copy(first, last), times, np.append(rows, len(frame.times)))
+            texts[key] = text = _Text(all_texts.copy(first, last), times, rows)
             TEXTS.put(key, text, size=key.size + text.points.size + text.times.nbytes + text.rows.nbytes)
             first = last
     return [texts[key] for key in keys]

@@ -20,18 +20,18 @@ import polars as pl
 from tidytape import aggregate
 from tidytape.aggregate._group import in_usd as worth_in_usd
 from tidytape.aggregate._minutes import needed_of_candles
-from tidytape.aggregate._tpo import LISTS, MOST_ROWS, Cut, tpo_of_minutes, with_lists
+from tidytape.aggregate._tpo import MOST_ROWS, PROFILE, Cut, tpo_of_minutes
 from tidytape.catalogue import (
+    DATA_TYPES,
     DEFAULT_FUNDING_INTERVAL_MS,
     DEFAULT_TPO_BLOCK_MINUTES,
-    Interval,
     TPOSession,
 )
 from tidytape.errors import QueryError
 from tidytape.frames._table import planned
 from tidytape.lake._tables import TABLES
 from tidytape.query import PointsQuery
-from tidytape.schema import schema_of
+from tidytape.schema import LEVELS, schema_of
 from tidytape.service.answer._candles import candle_minutes, candles, candles_by_side, last_closes, resampled
 from tidytape.service.answer._scan import MARKET, RATE_TABLES, MarketScan, in_usd
 from tidytape.times import DAY, SECOND
@@ -79,33 +79,26 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
 
     A time block touches every level between its lowest and its highest price, which minute candles have.
     """
-    touched_levels = listed_prices = 0
+    touched_levels = 0
     for scan in scans:
         query, size = scan.query, float(scan.block_size)
         block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * SECOND
         if query.tpo_session is None:
             block = min(block, query.step * SECOND)
         minutes = candle_minutes(scan, end=_end_of_sessions(scan))
-        levels = pl.col("levels")
-        time_blocks = (
-            minutes.group_by(pl.col("timestamp") // block, _session_of(scan).alias("session"))
-            .agg(pl.col("high").max(), pl.col("low").min())
-            .with_columns(levels=(pl.col("high") - pl.col("low")) / size + 1)
+        levels = (pl.col("high").max() - pl.col("low").min()) / size + 1
+        time_blocks = minutes.group_by(pl.col("timestamp") // block).agg(levels=levels)
+        highest, total = (
+            time_blocks.select(pl.col("levels").max(), total=pl.col("levels").sum())
             .collect(engine="streaming")
+            .row(0)
         )
-        highest, total = time_blocks.select(levels.max(), total=levels.sum()).row(0)
         touched_levels += round(total)
-        listed_prices += (
-            time_blocks.group_by("session")
-            .agg(levels=(pl.col("high").max() - pl.col("low").min()) / size + 1)
-            .select((levels**2).sum())
-            .item()
-        )
-        _require_levels(scan, highest, touched=touched_levels, prices=listed_prices)
+        _require_levels(scan, highest, touched=touched_levels)
 
 
-def _require_levels(scan: MarketScan, highest: float | None, *, touched: int, prices: float) -> None:
-    """Refuse a block size if one time block, all of them, or the lists of single prints have too many levels."""
+def _require_levels(scan: MarketScan, highest: float | None, *, touched: int) -> None:
+    """Refuse a block size if one time block, or all of them, have too many levels."""
     most_levels = MOST_ROWS - 2  # a time block may touch one more level at either end
     if highest is not None and highest > most_levels:
         expected = f"a size that cuts the range of every time block into at most {most_levels:,} levels"
@@ -113,27 +106,9 @@ def _require_levels(scan: MarketScan, highest: float | None, *, touched: int, pr
     elif touched > scan.limits.touched:
         expected = f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together"
         hint = f"at this size they touch {touched:,}; a shorter window has fewer, too"
-    elif not scan.lists_once and prices > scan.limits.listed:
-        expected = (
-            "a size at which the lists of single prints, one for each level, have at most "
-            f"{scan.limits.listed:,} prices together"
-        )
-        hint = (
-            f"at this size they may have {prices:,.0f}; a quarter of that with blocks twice as high; JSON has "
-            "each list once"
-        )
     else:
         return
     raise QueryError("block_size", got=str(scan.block_size), expected=expected, hint=hint)
-
-
-def _session_of(scan: MarketScan) -> pl.Expr:
-    """Return an expression whose value is the same for all minutes of a session, and differs between sessions."""
-    session, time = scan.query.tpo_session, pl.col("timestamp")
-    if session is TPOSession.MONTHLY:
-        return pl.from_epoch(time, "ns").dt.truncate("1mo")
-    length = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK}.get(session, scan.interval)  # type: ignore[arg-type]  # None is no key
-    return (time - length.offset * SECOND) // (length.seconds * SECOND)
 
 
 def _end_of_sessions(scan: MarketScan) -> int:
@@ -166,14 +141,16 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
     block_minutes = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
     cut = Cut.of(first_scan.interval, first_scan.block_size, query.tpo_session, block_minutes)
     is_in_window = nw.col("timestamp").is_between(first_scan.start, first_scan.end, closed="left")
-    levels, touches = (
-        table.filter(is_in_window)
+    levels, sessions = (
+        table.filter(is_in_window).to_native()
         for table in tpo_of_minutes(
             nw.from_native(minutes), nw.from_native(rows), cut, first_scan.amount, united=united
         )
     )
-    profiles: pl.LazyFrame = with_lists(levels, touches, lists_once=first_scan.lists_once).to_native()
-    return profiles.drop(*LISTS, "is_in_progress")
+    columns = [field.column for field in DATA_TYPES["TPO_AGG"].levels[0].fields]
+    levels_of_sessions = levels.group_by(PROFILE).agg(pl.struct(columns).sort_by("price").alias(LEVELS))
+    profiles: pl.LazyFrame = sessions.join(levels_of_sessions, on=list(PROFILE), how="left")
+    return profiles
 
 
 # --- what is not traded ---------------------------------------------------------------------------------------------

@@ -26,15 +26,11 @@ from tidytape.times import DAY, MINUTE, SECOND
 
 _ROWS_PER_SECOND = 2_000_000  # rows that an answer reads in a second, about
 _BYTES_PER_ROW = 300  # memory that a row takes, about
-_BYTES_PER_NUMBER = 8
 MARKET = ["exchange", "raw_symbol"]
 """The columns that name a market."""
 
 ROWS_PER_TOUCH = 4
 """How many rows cost as much as one touch of a market profile, whose levels are sorted and joined several times."""
-
-ROWS_PER_NUMBER = _BYTES_PER_NUMBER / _BYTES_PER_ROW
-"""How many rows take as much memory as one number of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +53,6 @@ class Limits:
         """Return the limits that keep an answer within some time [s] and some memory [byte]."""
         rows = None if seconds is None else int(seconds * _ROWS_PER_SECOND)
         return cls(rows, (memory or 4 << 30) // _BYTES_PER_ROW)
-
-    @property
-    def listed(self) -> int:
-        """Most numbers in the lists of market profiles in Arrow, where each level repeats the lists of its session."""
-        return self.made * _BYTES_PER_ROW // _BYTES_PER_NUMBER
 
     @property
     def touched(self) -> int:
@@ -222,8 +213,6 @@ class MarketScan:
         Symbols of other markets of the same exchange and quote that the same plan answers.
     limits : Limits
         What the answer may cost to compute.
-    lists_once : bool
-        Whether the lists of a market profile are only on the lowest level of each session, and null on other levels.
     """
 
     lake: LakeReader
@@ -232,7 +221,6 @@ class MarketScan:
     before: int = 0
     others: tuple[str, ...] = ()
     limits: Limits = UNHURRIED
-    lists_once: bool = False
 
     @property
     def symbols(self) -> tuple[str, ...]:

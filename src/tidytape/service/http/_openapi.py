@@ -47,7 +47,7 @@ from tidytape.errors import worded
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.query._base import CODES, FORMS
 from tidytape.query._values import LAST_SECOND
-from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, Schema, schema_of
+from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, Schema, schema_of, wire_schema
 from tidytape.service.answer._markets import DEFAULT_PAGE, LARGEST_PAGE
 from tidytape.service.http._gate import LONGEST_TARGET
 from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
@@ -283,7 +283,7 @@ def schemas() -> dict[str, Any]:
 
 def _of_type(data_type: DataType) -> dict[str, Any]:
     """Return the series, the identifier and the payload of a data type."""
-    name, schema = camel(data_type.name), schema_of(data_type.name)
+    name, schema = camel(data_type.name), wire_schema(data_type.name)
     # A side identifies a series only if the data type has a series per side.
     identity_columns = [column for column in schema.identity if column != "side" or data_type.per_side]
     identity = {"type": {"const": data_type.name, "type": "string", "description": "Data type."}}
@@ -298,7 +298,7 @@ def _of_type(data_type: DataType) -> dict[str, Any]:
     for levels in data_type.levels:
         payload[levels.name] = _flat(levels)
         if not levels.flat:
-            by_name[f"{name}Level"] = _entry("A price level.", levels.fields, schema)
+            by_name[f"{name}Level"] = _entry("A price level.", levels.fields, schema_of(data_type.name))
             payload[levels.name] = {**_array(ref(f"{name}Level")), "description": "Price levels, ascending."}
         required.append(levels.name)
     if data_type.group_by is not None:

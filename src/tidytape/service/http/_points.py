@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
 from tidytape.service._responses import GONE, get, gone_caller, is_known, params_of, unless
-from tidytape.service.work._computing import PART, Answer, form_accepted
+from tidytape.service.work._computing import PART, Answer, form_accepted, qualities
+from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
 
 R = TypeVar("R")
@@ -45,7 +46,12 @@ def points(answers: Points) -> Route:
 
         def form_of(query: PointsQuery) -> str:
             # ``*/*`` is answered in JSON, and so are several types, because an Arrow stream has one schema.
-            return form_accepted(accept) if len(query.type) == 1 else JSON_MIME
+            form = form_accepted(accept) if len(query.type) == 1 else JSON_MIME
+            # Clients of older releases, which take JSON too, expect the levels of a market profile in other columns.
+            is_older = (
+                form == ARROW_MIME and query.data_types[0].has_sessions and qualities(accept).get(JSON_MIME)
+            )
+            return JSON_MIME if is_older else form
 
         prepared = await wait(answers.prepare(params_of(request), request.state.account, facts, form_of))
         if prepared is None:

@@ -13,13 +13,14 @@ import polars as pl
 
 from tidytape.catalogue import NOTE_FIELDS, Change, DataType, Field, Interval, Kind
 from tidytape.schema import data_type as kind_of
-from tidytape.schema import schema_of
+from tidytape.schema import wire_schema
 from tidytape.service.proto import _columns as columns
 from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.service.proto._columns import Bytes
 from tidytape.times import SECOND
 from tidytape.wire._encode import MORE_FIELDS, PART, checked, ordered, series_columns
 from tidytape.wire._notes import Note
+from tidytape.wire._sessions import unnested
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import SERIES_FIELDS
 
@@ -115,12 +116,12 @@ def encode_series(frame: pl.DataFrame, data_type: str, *, number: int) -> bytes:
     if frame.is_empty():
         return b""
     definition = kind_of(data_type)
-    rows = ordered(checked(frame, schema_of(data_type)), definition)
+    rows = ordered(checked(frame, wire_schema(data_type)), definition)
     frame, is_first = rows.frame, rows.new_series
     series_rows = frame.filter(is_first).select(series_columns(frame, definition))
     series_rows = series_rows.with_columns(pl.selectors.temporal().dt.epoch("ns"))
     ids = columns.of_bytes([_id(definition, row) for row in series_rows.iter_rows(named=True)])
-    if definition.levels:
+    if definition.level_rows:
         is_first = is_first.filter(rows.new_point)
     starts = is_first.arg_true().to_numpy().astype(np.int64)
     points = columns.message(_POINTS, _points(frame, definition, rows.new_point))
@@ -133,22 +134,21 @@ def _points(frame: pl.DataFrame, data_type: DataType, new_point: pl.Series) -> B
     """Return the message Point of each point as a column."""
     member = pb.Point.DESCRIPTOR.fields_by_name[data_type.name.lower()]
     payload = member.message_type.fields_by_name
-    points = frame.filter(new_point) if data_type.levels else frame
+    points = frame.filter(new_point) if data_type.level_rows else frame
     parts = _fields(points, data_type.fields, payload)
-    if data_type.levels:
+    if data_type.has_sessions:
+        (levels,), (rows, counts) = data_type.levels, unnested(frame)
+        field = payload[levels.name]
+        level_messages = columns.joined(_fields(rows, levels.fields, field.message_type.fields_by_name))
+        parts.append(columns.regrouped(columns.message(field.number, level_messages), counts))
+    elif data_type.levels:
         point_index, point_count = np.asarray(new_point.cum_sum(), dtype=np.int64) - 1, points.height
         for index, levels in enumerate(data_type.levels):
             number, is_level = payload[levels.name].number, (frame[PART] == index).to_numpy()
             counts = np.bincount(point_index[is_level], minlength=point_count)
             rows = frame.filter(is_level)
-            if levels.flat:
-                rows = rows.select(field.column for field in levels.fields)
-                parts.append(columns.packed_levels(number, rows, counts))
-            else:
-                level_messages = columns.joined(
-                    _fields(rows, levels.fields, payload[levels.name].message_type.fields_by_name)
-                )
-                parts.append(columns.regrouped(columns.message(number, level_messages), counts))
+            rows = rows.select(field.column for field in levels.fields)
+            parts.append(columns.packed_levels(number, rows, counts))
     parts += _fields(points, [field for field in MORE_FIELDS if field.column in frame.columns], payload)
     return columns.message(member.number, columns.joined(parts))
 

@@ -25,11 +25,12 @@ from tidytape.catalogue import Change
 from tidytape.errors import QueryError
 from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
-from tidytape.schema import data_type, schema_of
+from tidytape.schema import data_type, wire_schema
 from tidytape.service.answer._estimate import Estimate, Statistics, estimated
 from tidytape.service.answer._scan import Market, MarketsByType
 from tidytape.service.stream._moments import Moment, after, touched_spans
 from tidytape.times import SECOND, Span, intersected, union
+from tidytape.wire._sessions import IN_PROGRESS, row_count
 from tidytape.wire._tidy import DATA_UNTIL, identity_columns, with_finality
 
 _POINTS = 1_000  # of a market in the first part of a difference
@@ -200,7 +201,7 @@ def next_part(remainder: Remainder, since: Moment | None, now: Moment) -> tuple[
             members = changed if query.group_by is None else remainder.markets[name]
             part = query.model_copy(update={"type": (name,), "start": at, "end": cut})
             frames |= _changed(name, part, members, since, now, already=remainder.already.get(name))
-    rows = sum(frame.height for frame in frames.values())
+    rows = sum(map(row_count, frames.values()))
     if rows > 2 * _ROWS_SENT:
         length = max(1, length // 2)
     elif rows < _ROWS_SENT // 4:
@@ -314,9 +315,9 @@ def _differs(points: pl.DataFrame, earlier: pl.DataFrame | None, name: str, *, i
     """Return for each row whether its point is new, or has other levels or values than at the earlier moment."""
     if earlier is None or earlier.is_empty():
         return pl.Series([True]).new_from_index(0, points.height)
-    schema, kind = schema_of(name), data_type(name)
+    schema, kind = wire_schema(name), data_type(name)
     keys = [column for column in schema.key_of(grouped=is_grouped) if column in earlier.columns]
-    aside = {*schema.descriptors, *_NAMES, *keys, DATA_UNTIL}
+    aside = {*schema.descriptors, *_NAMES, *keys, DATA_UNTIL, IN_PROGRESS}
     values = [column for column in points.columns if column not in aside and column in earlier.columns]
     then = earlier.select(
         *keys, *(pl.col(column).alias(f"then {column}") for column in values), is_there=True
@@ -326,7 +327,7 @@ def _differs(points: pl.DataFrame, earlier: pl.DataFrame | None, name: str, *, i
     )
     same = (pl.col(column).eq_missing(pl.col(f"then {column}")) for column in values)
     rows = both.select(*keys, same=pl.all_horizontal(pl.col("is_there").fill_null(value=False), *same))
-    if not kind.levels:
+    if not kind.level_rows:
         return ~rows["same"]
     # A point is the same if all its levels are the same, and none of its earlier levels is missing.
     point = [column for column in keys if column in {*identity_columns(kind), "coin", "timestamp"}]

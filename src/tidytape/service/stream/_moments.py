@@ -26,6 +26,7 @@ from tidytape.service.answer._metadata import known_until
 from tidytape.service.answer._plans import PLANS, is_alone, reads, tables_read
 from tidytape.service.answer._scan import Market, MarketsByType, MarketScan, needs_rates, quote_markets
 from tidytape.times import DAY, SECOND, Span, intersected, union
+from tidytape.wire._sessions import row_count
 
 _QUIET = DAY
 """Intervals end without waiting for a market whose newest event is so much older than that of another market. [ns]"""
@@ -85,8 +86,8 @@ class Moment:
         """
         key = name, query, tuple(markets)
         if key not in self._points:
-            ((_, frame),) = self.engine.frames(query, {name: markets}, lists_once=True)
-            if frame.height > _SMALL_ROWS:
+            ((_, frame),) = self.engine.frames(query, {name: markets})
+            if row_count(frame) > _SMALL_ROWS:
                 return frame
             if len(self._points) >= _WINDOWS:
                 self._points.pop(next(iter(self._points)))

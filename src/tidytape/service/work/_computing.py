@@ -29,6 +29,7 @@ from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._encode import encode_all
 from tidytape.wire._notes import Note
+from tidytape.wire._sessions import row_count
 
 PROTO_MIME = "application/x-protobuf"
 """The media type of an answer as a message PointResponse, for gRPC."""
@@ -279,12 +280,12 @@ class AnswerTask(Task[Answer]):
         if (body_and_rows := engine.body(query, markets, form=self.form)) is not None:
             body, rows = body_and_rows
             return Answer(*compressed(body, self.coding), rows)
-        frames = engine.frames(query, markets, lists_once=self.form not in {ARROW_MIME, ONCE_MIME})
+        frames = engine.frames(query, markets)
         # If all recorded candles are longer than the interval, an empty answer would look like an hour without trades.
         if query.group_by is not None or query.gapfill or all(frame.is_empty() for _, frame in frames):
             engine.refuse_finer(query, markets)
         body = _ENCODED[self.form](frames, engine.notes(query, markets, frames))
-        return Answer(*compressed(body, self.coding), sum(frame.height for _, frame in frames))
+        return Answer(*compressed(body, self.coding), sum(row_count(frame) for _, frame in frames))
 
 
 class OverloadedError(Exception):
