@@ -72,14 +72,14 @@ def constant_of(column: Any) -> Constant | None:
     >>> constant_of(pa.array([1, 1])).value, constant_of(pa.array([0.0, -0.0])), constant_of(pa.array([1, None]))
     (1, None, None)
     """
+    first = column[0]
+    if not first.equals(column[-1]):  # most columns differ there, and looking at all rows takes longer
+        return None
     dtype = column.type
     if dtype not in _NAMES:
         return None
     if column.null_count:
         return Constant(None, dtype) if column.null_count == len(column) else None
-    first = column[0]
-    if not first.equals(column[-1]):  # most columns differ there, and looking at all rows takes longer
-        return None
     if pa.types.is_floating(dtype):
         column = column.view(pa.int64() if dtype.bit_width == 64 else pa.int32())
     bounds = pa.compute.min_max(column.indices if dtype == CATEGORY else column)
