@@ -73,7 +73,7 @@ DOWNLOADERS: tuple[Row, ...] = (
     ("columns `Open` … `Volume`, per ticker", "columns `open` … `volume`; each market has its own rows"),
     ("the index is the time", 'the time is a column; `frame.set_index("timestamp")`'),
     ("`auto_adjust=True`", "nothing: prices are as they traded"),
-    ("`to_csv(path)`", "`tidytape.flat(frame).write_csv(path)`, or `client.to_parquet(query, path)`"),
+    ("`to_csv(path)`", "`client.to_parquet(query, path)`, or `tidytape.flat(frame).write_csv(path)`"),
 )
 """Calls and parameters of downloaders of data frames, such as yfinance, and what to write instead."""
 

@@ -50,7 +50,8 @@ def test_the_request_is_what_the_contract_says(client: Any, script: Any, candles
         "period": "600",
     }
     assert request.headers["x-service-key"] == "the-secret-key"
-    assert request.headers["accept"] == "application/vnd.apache.arrow.stream, application/json;q=0.9"
+    arrow = "application/vnd.apache.arrow.stream"
+    assert request.headers["accept"] == f"{arrow};constants=once, {arrow};q=0.9, application/json;q=0.8"
     assert frame["timestamp"].dt.epoch("s").to_list() == [0, 60]
 
 
