@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import matplotlib.pyplot as plt
+import orjson
 import pytest
 
 from client.stream_service import FOREVER, LINES, QUERY, TYPE, Streaming, answer, make, resuming
@@ -49,6 +50,19 @@ def test_candles_are_drawn_unless_something_else_is_asked_for() -> None:
         plot.live(market(types="OPEN_INTEREST_AGG"))
     with pytest.raises(QueryError, match="every"):
         plot.live(market(), every=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("asked", "minutes"), [({}, 30), ({"tpo_block_minutes": 5}, 5)])
+def test_a_market_profile_is_drawn_in_the_time_blocks_that_were_asked_for(asked: Any, minutes: int) -> None:
+    levels = [{"price": price, "block_ids": blocks} for price, blocks in ((1.0, [0, 1]), (2.0, [1]))]
+    point = {"Point": {"TpoAggregation": {"timestamp": {"s": 0}, "levels": levels}}}
+    whose = {"type": "TPO_AGG", "exchange": "X", "rawSymbol": "BTC", "interval": "HOUR", "blockSize": 1.0}
+    batch = {"final": [{"id": whose, "points": [point]}], "token": "a"}
+    end = {"token": "b", "end": {"code": "PERIOD_OVER", "message": "so it is"}}
+    service = resuming([orjson.dumps(line) + b"\n" for line in (batch, end)])
+    ax = plot.live(make("sync", service).live("TPO_AGG", **QUERY | {"interval": "1h"} | asked), every=0.01)
+    assert ax.get_xlabel().endswith(f"longest row: 2 × {minutes} min")
 
 
 @pytest.mark.slow

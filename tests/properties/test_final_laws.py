@@ -17,7 +17,7 @@ from tidytape.catalogue import DATA_TYPES
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
-from tidytape.schema import schema_of
+from tidytape.schema import wire_schema
 from tidytape.service.answer._engine import Engine
 
 S0, HOURS = START // 10**9, 5
@@ -77,7 +77,7 @@ def final_rows(lake: Lake, query: PointsQuery) -> tuple[pl.DataFrame, pl.DataFra
 def assert_final_rows_stay(before: Lake, after: Lake, query: PointsQuery) -> int:
     final, _ = final_rows(before, query)
     _, later = final_rows(after, query)
-    schema = schema_of(query.type[0])
+    schema = wire_schema(query.type[0])
     key = list(schema.key_of(grouped=query.group_by is not None))
     times = final.select(key).unique()
     again = later.join(times, on=key, nulls_equal=True, maintain_order="left").select(final.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import isnan
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,10 +24,11 @@ from tidytape.lake import Lake, hygiene
 from tidytape.lake._tables import TRADES
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
+from tidytape.schema import TPO_SESSIONS
 from tidytape.service.answer._engine import Engine
 from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.service.proto._encode import encode_all as encode_proto
-from tidytape.wire import decode, encode, from_arrow, to_arrow
+from tidytape.wire import decode, encode, from_arrow, levels_of, sessions_of, to_arrow
 from tidytape.wire._encode import encode_all
 
 MINUTE = 60 * 10**9
@@ -76,7 +78,16 @@ def lake_of(folder: str, *parts: pl.DataFrame, rolled_up: int = 0) -> Lake:
 
 
 def answered(lake: Lake, name: str, **more: Any) -> tuple[pl.DataFrame, list[Any]]:
-    """Return the points and the notes of an answer."""
+    """Return the tidy frame and the notes of an answer; market profiles are levels, or sessions."""
+    if name == TPO_SESSIONS.name:
+        points, notes = sent(lake, "TPO_AGG", **more)
+        return sessions_of(points), notes
+    points, notes = sent(lake, name, **more)
+    return levels_of(points) if name == "TPO_AGG" else points, notes
+
+
+def sent(lake: Lake, name: str, **more: Any) -> tuple[pl.DataFrame, list[Any]]:
+    """Return the points as they travel, and the notes of an answer."""
     start = T0 // 10**9
     engine = Engine(lake, clock=lambda: T0 + 1_000 * HOUR)
     window = {"interval": "1h", "start": start, "end": start + HOURS * 3_600}
@@ -110,9 +121,9 @@ def test_blanking_sides_changes_no_answer_that_needs_none(rows):
             after, notes = answered(sideless_lake, "TRADE_SIDE_AGNOSTIC_AGG", **more)
             assert_frame_equal(after, before, check_exact=True)
             assert notes == notes_before
-        for more in options("TPO_AGG"):
-            before, _ = answered(lake, "TPO_AGG", **more)
-            after, _ = answered(sideless_lake, "TPO_AGG", **more)
+        for name, more in product(("TPO_AGG", TPO_SESSIONS.name), options("TPO_AGG")):
+            before, _ = answered(lake, name, **more)
+            after, _ = answered(sideless_lake, name, **more)
             of_sides = [name for name in (*SIDES, "coverage") if name in before.columns]
             assert_frame_equal(after.drop(of_sides), before.drop(of_sides), check_exact=True)
         for more in options("VOLUME_PROFILE_AGG"):
@@ -199,7 +210,8 @@ def test_an_answer_is_that_of_the_trades_in_memory_however_they_came(rows, cut, 
                     "TRADE_SIDE_AGNOSTIC_AGG": aggregate.candles(blanked, interval=interval),
                     "TRADE_AGG": aggregate.candles(blanked, interval=interval, by_side=True),
                     "VOLUME_PROFILE_AGG": aggregate.volume_profile(blanked, interval=interval, block_size=1),
-                    "TPO_AGG": aggregate.tpo(blanked, interval=interval, block_size=1),
+                    "TPO_AGG": aggregate.tpo(blanked, interval=interval, block_size=1).drop("is_in_progress"),
+                    "TPO_SESSIONS": aggregate.tpo_sessions(blanked, interval=interval, block_size=1),
                 }.items():
                     points, _ = answered(lake, name, interval=interval)
                     columns = [column for column in expected.columns if column in points.columns]
@@ -224,7 +236,7 @@ def test_what_is_sent_is_what_is_read(rows):
         lake = lake_of(folder, blanked)
         for name in BY_SIDE:
             for more in options(name):
-                points, notes = answered(lake, name, **more)
+                points, notes = sent(lake, name, **more)
                 shown = [column for column in points.columns if column != "is_final"]
                 body = decode(encode(points, name), name)
                 assert_frame_equal(body.select(shown), points.select(shown), check_exact=True)
@@ -238,8 +250,8 @@ def test_what_is_sent_is_what_is_read(rows):
                     sides = {None if not one.id.side else pb.Side.Name(one.id.side) for one in message.series}
                     assert sides == {*points["side"]}
                 if name == "VOLUME_PROFILE_AGG":
-                    sent = [v for one in message.series for point in one.points for v in _volumes(point)]
-                    assert sent == points["volume"].to_list()
+                    volumes = [v for one in message.series for point in one.points for v in _volumes(point)]
+                    assert volumes == points["volume"].to_list()
 
 
 def _volumes(point: Any) -> list[float]:
