@@ -23,9 +23,9 @@ from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import Frame, dialect_of, in_sql
 from tidytape.frames._door import READABLE, Door, are_apart, as_list, require, wrapped
-from tidytape.frames._kinds import EVERYWHERE, KINDS, WORDS, Column, Kind
+from tidytape.frames._kinds import EVERYWHERE, KINDS, WORDS, Column, Kind, words_of
 from tidytape.frames._rows import with_all
-from tidytape.frames._times import Clock, clock_of, counted, dated
+from tidytape.frames._times import Clock, clock_of, counted, dated, length_of
 from tidytape.schema import ordered
 
 if TYPE_CHECKING:
@@ -280,6 +280,12 @@ class OpenTable(Generic[IntoFrameT]):
                 categories[name] = caller_types[like]
         door = None if self.door is None else self.door.like(words, of=None if of is None else of.door)
         return replace(self, categories=categories, door=door)
+
+    @cached_property
+    def lengths(self) -> nw.Expr:
+        """Length of each row's ``interval``, which was read; 0 for null. [ns]"""
+        words = [] if self.door is None else words_of(self.door.frame["interval"])
+        return length_of(nw.col("interval"), words)
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:

@@ -26,7 +26,7 @@ from tidytape.frames._door import require
 from tidytape.frames._joined import as_of as with_last
 from tidytape.frames._joined import joined, matched
 from tidytape.frames._table import IDENTITY, OpenTable, Rows
-from tidytape.frames._times import dated, length_of
+from tidytape.frames._times import dated
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND, frame_interval
 
@@ -297,13 +297,15 @@ def known(
     needed = ["interval"] if rule == "interval" and length is None else []
     table = OpenTable.of(table, needed, times=["timestamp", *([SESSION_END] if rule == "period" else [])])
     start, end = nw.col("timestamp"), nw.col(SESSION_END)
-    lengths = length_of(nw.col("interval")) if length is None else nw.lit(length, nw.Int64)
-    when = {
-        "event": start,
-        "period": nw.when(end >= start).then(end),
-        "interval": nw.when(lengths > 0).then(start + lengths),
-    }
-    return table, table.rows.with_columns((when[rule] + arrival_delay).alias(WHEN)), rule
+    if rule == "event":
+        when = start
+    elif rule == "period":
+        when = nw.when(end >= start).then(end)
+    elif length is not None:
+        when = start + length
+    else:
+        when = nw.when(table.lengths > 0).then(start + table.lengths)
+    return table, table.rows.with_columns((when + arrival_delay).alias(WHEN)), rule
 
 
 def _refuse_to_guess(names: list[str]) -> None:
