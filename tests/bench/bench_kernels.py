@@ -9,14 +9,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import polars as pl
 from contest import OURS, contest
 
-from tidytape.analytics import pit
+from tidytape.analytics import options, pit
 
 ROWS = 1_000_000
 MINUTE = 60 * 10**9  # [ns]
@@ -39,7 +38,7 @@ def known_at() -> dict[str, Callable[[], Any]]:
     """Return when a million candles are known, beside one addition to a column."""
     candles = minutes()
     texts = candles.with_columns(pl.col("interval").cast(pl.String))
-    end = (pl.col("timestamp") + timedelta(minutes=1)).alias("known_at")
+    end = (pl.col("timestamp") + pl.duration(minutes=1, time_unit="ns")).alias("known_at")
     return {
         OURS: lambda: pit.known_at(candles),
         "tidytape, text": lambda: pit.known_at(texts),
@@ -47,7 +46,41 @@ def known_at() -> dict[str, Callable[[], Any]]:
     }
 
 
-JOBS = {"known_at": known_at}
+def asof_join() -> dict[str, Callable[[], Any]]:
+    """Return a join of a million candles with 4,000 funding rates that were known at the start of each."""
+    candles, key = minutes(), ["exchange", "raw_symbol"]
+    funding = (
+        candles.gather_every(ROWS // 4_000)
+        .rename({"close": "rate_close"})
+        .with_columns(interval=pl.lit("4h"))
+    )
+    known_funding = funding.with_columns(known_at=pl.col("timestamp") + pl.duration(hours=4, time_unit="ns"))
+    shuffled = candles.sample(fraction=1.0, shuffle=True, seed=0)
+
+    def polars(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.join_asof(
+            known_funding, left_on="timestamp", right_on="known_at", by=key, check_sortedness=False
+        )
+
+    return {
+        OURS: lambda: pit.asof_join(candles, funding),
+        "tidytape, shuffled": lambda: pit.asof_join(shuffled, funding),
+        "join_asof by the same key": lambda: polars(candles),
+        "sort, join_asof": lambda: polars(shuffled.sort(*key, "timestamp")),
+    }
+
+
+def realized_volatility() -> dict[str, Callable[[], Any]]:
+    """Return the volatility of a million candles over a day, beside the deviation of the same returns."""
+    candles = minutes()
+    returns = (pl.col("close") / pl.col("close").shift()).log()
+    return {
+        OURS: lambda: options.realized_volatility(candles, window=1_440),
+        "rolling_std of returns": lambda: candles.with_columns(volatility=returns.rolling_std(1_440)),
+    }
+
+
+JOBS = {"known_at": known_at, "asof_join": asof_join, "realized_volatility": realized_volatility}
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from tidytape.frames._dialects import Frame, dialect_of, in_sql
 from tidytape.frames._door import READABLE, Door, are_apart, as_list, require, wrapped
 from tidytape.frames._kinds import EVERYWHERE, KINDS, WORDS, Column, Kind, words_of
 from tidytape.frames._rows import with_all
+from tidytape.frames._sorted import in_order
 from tidytape.frames._times import Clock, clock_of, counted, dated, length_of
 from tidytape.schema import ordered
 
@@ -375,7 +376,11 @@ class OpenTable(Generic[IntoFrameT]):
         main : sequence of str
             The results that a user came for, at most four, the most wanted last; those that are there come last.
         """
-        if sort:
+        engine = "streaming" if in_parts else "auto"
+        if sort and self.door is not None:
+            collected = result.lazy().collect("polars", engine=engine)
+            result = nw.from_native(in_order(collected.to_native(), sort))
+        elif sort:
             result = result.sort(*sort)
         clocks = {**self.clocks} | {name: self.clocks[like] for name, like in (times or {}).items()}
         clocks = {name: clock for name, clock in clocks.items() if not clock.is_nanoseconds}
@@ -386,9 +391,7 @@ class OpenTable(Generic[IntoFrameT]):
         rows = with_text_as_categories(result.lazy(), self.categories)
         if self.door is None:
             return cast("IntoFrameT", self._arranged(rows, sort, main).to_native())
-        collected = self._arranged(
-            rows.collect("polars", engine="streaming" if in_parts else "auto"), sort, main
-        )
+        collected = self._arranged(rows.collect("polars", engine=engine), sort, main)
         return self.door.like(times or {}).restored(collected.to_native(), like_rows=like_rows)
 
     def _arranged(self, result: Any, sort: Sequence[str], main: Sequence[str]) -> Any:
