@@ -14,8 +14,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 from contest import OURS, contest
+from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from tidytape.analytics import options, pit
+
+Floats = NDArray[np.float64]
 
 ROWS = 1_000_000
 MINUTE = 60 * 10**9  # [ns]
@@ -80,7 +84,56 @@ def realized_volatility() -> dict[str, Callable[[], Any]]:
     }
 
 
-JOBS = {"known_at": known_at, "asof_join": asof_join, "realized_volatility": realized_volatility}
+def chain() -> pl.DataFrame:
+    """Return 20,000 options of one time with prices in coin, between the money and two deviations from it."""
+    draw = np.random.default_rng(0)
+    count, forward = 20_000, 60_000.0
+    days, volatility = draw.uniform(1, 365, count), draw.uniform(20, 120, count)
+    deviation = volatility / 100 * np.sqrt(days / 365)
+    strike = forward * np.exp(draw.uniform(-2, 2, count) * deviation)
+    now = pl.lit(START).cast(pl.Datetime("ns", "UTC"))
+    life = pl.Series((days * 1_440).astype(np.int64) * MINUTE).cast(pl.Duration("ns"))
+    options_now = pl.DataFrame({"strike": strike, "implied_volatility": volatility}).with_columns(
+        timestamp=now,
+        expiry=now + life,
+        forward=forward,
+        option_type=pl.when(pl.col("strike") > forward).then(pl.lit("CALL")).otherwise(pl.lit("PUT")),
+    )
+    return options.black76_price(options_now).drop("implied_volatility")
+
+
+def newton(price: Floats, strike: Floats, forward: Floats, years: Floats) -> Floats:
+    """Return volatilities of out-of-the-money options by Newton's method, from the start of Manaster and Koehler."""
+    x = np.log(forward / strike)
+    sign = np.where(strike > forward, 1.0, -1.0)
+    deviation = np.sqrt(2 * np.abs(x))
+    for _ in range(20):
+        d1 = x / deviation + deviation / 2
+        value = sign * (ndtr(sign * d1) - strike / forward * ndtr(sign * (d1 - deviation)))
+        step = (value - price) * np.sqrt(2 * np.pi) / np.exp(-d1 * d1 / 2)
+        deviation -= step
+        if np.abs(step).max() < 1e-10:
+            break
+    return deviation / np.sqrt(years)
+
+
+def implied_volatility() -> dict[str, Callable[[], Any]]:
+    """Return the implied volatility of 20,000 options, beside Newton's method in numpy."""
+    priced = chain()
+    years = (priced["expiry"] - priced["timestamp"]).dt.total_seconds(fractional=True) / (365 * 86_400)
+    arrays = (*priced.select("black76_price", "strike", "forward").to_numpy().T, years.to_numpy())
+    return {
+        OURS: lambda: options.implied_volatility(priced, price="black76_price"),
+        "Newton in numpy": lambda: newton(*arrays),
+    }
+
+
+JOBS = {
+    "implied_volatility": implied_volatility,
+    "known_at": known_at,
+    "asof_join": asof_join,
+    "realized_volatility": realized_volatility,
+}
 
 
 def main() -> None:
