@@ -293,11 +293,11 @@ class Column:
         return _replaced(word, self._spellings, otherwise).alias(self.name)
 
 
-def words_of(values: pl.Series) -> list[str]:
+def words_of(column: pl.Series) -> list[str]:
     """Return the distinct words of a column in memory, without null."""
     # Most frames have one interval and one unit, and to compare is quicker than to collect what is unique.
-    is_constant = len(values) > 0 and values.eq_missing(values[0]).all()
-    return (values[:1] if is_constant else values.unique()).drop_nulls().to_list()
+    is_constant = len(column) > 0 and column.eq_missing(column[0]).all()
+    return (column[:1] if is_constant else column.unique()).drop_nulls().to_list()
 
 
 def _replaced(column: nw.Expr, words: Mapping[Any, str | None], otherwise: nw.Expr) -> nw.Expr:

@@ -89,10 +89,11 @@ def last_values(
     decision_runs, decision_keys = _runs(decisions, by)
     fact_runs, fact_keys = _runs(facts, by)
     # Keys are compared once per run; rows are compared by the number of their run.
-    met = joined(fact_keys, decision_keys.rename({"__run": "__met"}), on=["__all", *by]).sort("__run")
-    known = facts.select(column, __at=when).with_columns(__run=met["__met"].to_native().gather(fact_runs))
-    asked = decisions.select(__at=at).with_columns(__run=decision_runs)
-    return asked.join_asof(known, on="__at", by="__run", tolerance=limit, check_sortedness=False)[column]
+    runs = joined(fact_keys, decision_keys.rename({"__run": "__of"}), on=["__all", *by]).sort("__run")
+    numbers = runs["__of"].to_native().gather(fact_runs)
+    times = decisions.select(__at=at).with_columns(__run=decision_runs)
+    last = facts.select(column, __at=when).with_columns(__run=numbers)
+    return times.join_asof(last, on="__at", by="__run", tolerance=limit, check_sortedness=False)[column]
 
 
 def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.Series, nw.DataFrame[pl.DataFrame]]:

@@ -221,9 +221,9 @@ def length_of(interval: nw.Expr, words: Collection[str] = ()) -> nw.Expr:
     """
     length: nw.Expr = nw.lit(0, nw.Int64())
     if 0 < len(words) <= _FEW:
-        for known in map(frame_interval, words):
-            is_known = interval == known.alias
-            length = nw.when(is_known).then(nw.lit(known.nanoseconds, nw.Int64())).otherwise(length)
+        for word_interval in map(frame_interval, words):
+            nanoseconds = nw.lit(word_interval.nanoseconds, nw.Int64())
+            length = nw.when(interval == word_interval.alias).then(nanoseconds).otherwise(length)
         return length
     word = interval.cast(nw.String)
     for unit, seconds in UNITS.items():

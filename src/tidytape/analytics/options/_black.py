@@ -104,9 +104,9 @@ def _step(
     If f has the slope :math:`f' = \pm e^{-(h^2 + t^2)/2} / \sqrt{2\pi}` in s, its logarithm has the slope :math:`g =
     s f' / f` in ln(s), and the second derivative :math:`g (1 + h^2 - t^2 - g)`.
     """
-    h2, t2, value = (x / s) ** 2, s * s / 4, logarithm(x, s)
-    slope = sign * s * np.exp(-0.5 * (h2 + t2) - value) / _ROOT_2_PI
-    newton: Floats = (target - value) / slope
+    h2, t2, log_f = (x / s) ** 2, s * s / 4, logarithm(x, s)
+    slope = sign * s * np.exp(-0.5 * (h2 + t2) - log_f) / _ROOT_2_PI
+    newton: Floats = (target - log_f) / slope
     return newton, 0.5 * newton * (1 + h2 - t2 - slope)
 
 
@@ -131,9 +131,10 @@ def _bracketed(
 
 def _start_low(x: Floats, share: Floats, ends: tuple[Floats, Floats]) -> Floats:
     """Return a first guess of ln(s): the formula of Corrado and Miller [2]_, or the lower end where it has no root."""
-    value, half_gap = share * np.exp(0.5 * x), -np.sinh(x / 2)
-    square = (value + half_gap) ** 2 - 4 * half_gap**2 / np.pi
-    guess = (value + half_gap + np.sqrt(np.maximum(square, 0.0))) * _ROOT_2_PI / (2 * np.cosh(x / 2))
+    half_gap = -np.sinh(x / 2)
+    middle = share * np.exp(0.5 * x) + half_gap
+    square = middle**2 - 4 * half_gap**2 / np.pi
+    guess = (middle + np.sqrt(np.maximum(square, 0.0))) * _ROOT_2_PI / (2 * np.cosh(x / 2))
     logs: Floats = np.where(square > 0, np.log(guess), ends[0])
     return logs
 
@@ -165,7 +166,7 @@ def _log_value(x: Floats, s: Floats) -> Floats:
     """Return ln b(x, s)."""
     h, t, is_short = x / s, s / 2, s / 2 < _SHORT
     is_near_maximum = ~(h + t <= 1)
-    value = np.empty(h.shape)
+    log_value = np.empty(h.shape)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         for is_part, difference in (
             (is_short & ~is_near_maximum, _series),
@@ -173,11 +174,11 @@ def _log_value(x: Floats, s: Floats) -> Floats:
         ):
             h_of_part, t_of_part = h[is_part], t[is_part]
             exponent = 0.5 * (h_of_part * h_of_part + t_of_part * t_of_part)
-            value[is_part] = np.log(difference(h_of_part, t_of_part) / 2) - exponent
+            log_value[is_part] = np.log(difference(h_of_part, t_of_part) / 2) - exponent
         half = 0.5 * x[is_near_maximum]
         complement = _log_complement(x[is_near_maximum], s[is_near_maximum])
-        value[is_near_maximum] = half + np.log1p(-np.exp(complement - half))
-    return value
+        log_value[is_near_maximum] = half + np.log1p(-np.exp(complement - half))
+    return log_value
 
 
 def _difference(h: Floats, t: Floats) -> Floats:

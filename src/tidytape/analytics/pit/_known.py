@@ -441,16 +441,16 @@ class _Facts:
         """Return decisions in memory with columns of their facts, as `last_known`, and whether any decision has one."""
         import polars as pl
 
-        asked = in_order(decisions.collect("polars").to_native(), [*self.by, at])
+        sorted_decisions = in_order(decisions.collect("polars").to_native(), [*self.by, at])
         # A fact that is not single has no number, but keeps its place, so that no earlier fact takes it.
         numbered = self.rows.select(
             *self.by, WHEN, __number=pl.when(self.is_single).then(pl.int_range(pl.len()))
         )
         last = numbered.filter(is_new(numbered, [*self.by, WHEN]).shift(-1, fill_value=True))
-        numbers = last_values(asked, last, "__number", by=self.by, at=at, when=WHEN, limit=limit)
+        numbers = last_values(sorted_decisions, last, "__number", by=self.by, at=at, when=WHEN, limit=limit)
         columns = self.rows.select(pl.col(name).gather(numbers).alias(new) for name, new in names.items())
         has_met = numbers.null_count() < len(numbers)
-        return nw.from_native(asked.with_columns(columns.get_columns())).lazy(), has_met
+        return nw.from_native(sorted_decisions.with_columns(columns.get_columns())).lazy(), has_met
 
 
 def _warn_of_repeated(facts: OpenTable[Any], by: list[str]) -> None:
