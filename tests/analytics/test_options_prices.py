@@ -15,6 +15,7 @@ from scipy.integrate import quad
 from engines import Engine
 from tables import each_row
 from tidytape.analytics import options
+from tidytape.analytics.options import _black
 from tidytape.analytics.options._black import _log_value, implied_deviation
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -189,6 +190,30 @@ def test_the_normalised_value_is_the_integral_of_vega(x):
         want = exact_share(x, s) + x / 2
         got = _log_value(np.array([x]), np.array([s])).item()
         assert got == pytest.approx(want, abs=1e-10), (x, s)
+
+
+@pytest.mark.parametrize("of_wings", [False, True])
+def test_few_steps_find_what_a_bracket_finds(monkeypatch, of_wings):
+    draw = np.random.default_rng(5)
+    count = 4_000
+    x = -np.abs(draw.normal(0, 0.3, count)) if not of_wings else -(10 ** draw.uniform(-8, 2, count))
+    share = draw.uniform(1e-6, 1 - 1e-6, count)
+    if of_wings:
+        share = np.where(
+            share < 0.5, 10 ** draw.uniform(-299, 0, count), 1 - 10 ** draw.uniform(-15, 0, count)
+        )
+        share = share.clip(1e-299, 1 - 1e-15)
+    by_steps = implied_deviation(x, share)
+    monkeypatch.setattr(_black, "_STEPS", 0)
+    np.testing.assert_allclose(by_steps, implied_deviation(x, share), rtol=1e-10)
+
+
+def test_options_that_are_traded_need_no_bracket(monkeypatch):
+    monkeypatch.setattr(_black, "_bracketed", None)
+    x, deviation = np.meshgrid(-np.geomspace(1e-4, 0.5, 60), np.geomspace(0.05, 1.0, 60))
+    x, deviation = x[-x < 4 * deviation], deviation[-x < 4 * deviation]
+    share = np.exp(_log_value(x, deviation) - x / 2)
+    np.testing.assert_allclose(implied_deviation(x, share), deviation, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["CALL", "PUT"])

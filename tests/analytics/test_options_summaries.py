@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from oracles.volatility import realized
 from tables import each_row
@@ -122,6 +123,28 @@ def test_the_interval_is_asked_for_or_in_the_frame() -> None:
     assert volatilities(named, window=2) == volatilities(CANDLES, window=2, interval="1d")
     with pytest.raises(QueryError, match="interval: 'EON'"):
         volatilities(named.with_columns(interval=pl.lit("EON")), window=2)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("window", [2, 5])
+def test_frames_in_memory_have_the_volatility_of_plans(estimator: str, window: int) -> None:
+    draw = np.random.default_rng(7)
+    frames = []
+    for name, level in (("A", 1e5), ("B", 1e-3), (None, 1.0)):
+        close = level * np.exp(draw.normal(0, 0.01, 60).cumsum())
+        days = [START + timedelta(days=int(day)) for day in np.arange(60) + 3 * (np.arange(60) > 40)]
+        days[10] = days[20] = None
+        prices = {"open": close, "high": close * 1.02, "low": close * 0.99, "close": close * 1.01}
+        frames.append(pl.DataFrame({"timestamp": days, "exchange": name, **prices}))
+    candles = pl.concat(frames, how="vertical_relaxed").with_columns(
+        close=pl.when(pl.int_range(pl.len()) % 29 != 0).then("close"),
+        interval=pl.when(pl.int_range(pl.len()) % 31 != 0).then(pl.lit("1d")),
+    )
+    for frame in (candles, candles.sample(fraction=1.0, shuffle=True, seed=1)):
+        in_memory = realized_volatility(frame, window=window, estimator=estimator, by="exchange")
+        plan = realized_volatility(frame.lazy(), window=window, estimator=estimator, by="exchange").collect()
+        assert_frame_equal(in_memory, plan, rel_tol=1e-9)
+        assert in_memory["realized_volatility"].count() > 50
 
 
 def test_prices_that_do_not_move_have_no_volatility() -> None:

@@ -195,6 +195,18 @@ def test_a_plan_reads_the_same_lengths_as_memory():
     assert lengths["length"].to_list() == [_length(word) for word in words]
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 8, 9, 40])
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical])
+def test_lengths_of_few_words_and_of_many_are_the_same(count: int, dtype: Any):
+    words = ["HOUR", "60min", "1h", "2 h", "WEEK", *(f"{number}s" for number in range(61, 96))][:count]
+    frame = pl.DataFrame({"interval": pl.Series([*words, None, *words], dtype=dtype)})
+    for native in (frame, frame.to_arrow(), frame.lazy(), frame.to_pandas()):
+        table = OpenTable.of(native)
+        lengths = [frame_interval(word).nanoseconds for word in words]
+        found: Any = table.rows.select(length=table.lengths).collect()
+        assert found["length"].to_list() == [*lengths, 0, *lengths]
+
+
 def _length(word: str) -> int:
     try:
         return frame_interval(word).nanoseconds

@@ -96,6 +96,34 @@ def test_engines_join_alike(decisions, facts, minutes):
     assert found(duck.pl()) == wanted
 
 
+strikes = st.sampled_from([0.0, -0.0, 1.0, None])
+
+
+@few
+@given(
+    st.lists(st.tuples(keys, strikes, st.none() | times), max_size=8),
+    st.lists(st.tuples(keys, strikes, times, st.none() | times, st.none() | st.integers(0, 2)), max_size=8),
+    st.sampled_from([[], ["strike"], ["exchange", "strike"]]),
+    st.sampled_from([None, "sequence"]),
+    st.sampled_from([pl.String, pl.Categorical]),
+)
+def test_frames_in_memory_join_as_plans_do(decisions, facts, by, order, dtype):
+    left = decisions_of([(key, at) for key, _, at in decisions]).with_columns(
+        strike=pl.Series([strike for _, strike, _ in decisions], dtype=pl.Float64)
+    )
+    right = facts_of([(key, timestamp, known) for key, _, timestamp, known, _ in facts]).with_columns(
+        strike=pl.Series([fact[1] for fact in facts], dtype=pl.Float64),
+        sequence=pl.Series([fact[4] for fact in facts], dtype=pl.Int64),
+    )
+    right = right.cast({"exchange": dtype}).drop([] if "strike" in by else ["strike"])
+    in_memory = pit.asof_join(left, right, by=by, order=order)
+    plan = pit.asof_join(left.lazy(), right.lazy(), by=by, order=order)
+    assert_frame_equal(in_memory.sort("decision"), plan.collect().sort("decision"))
+    assert in_memory.select(*by, "timestamp").equals(
+        in_memory.sort(*by, "timestamp").select(*by, "timestamp")
+    )
+
+
 @pytest.mark.slow
 @few
 @given(decided, told, told, st.randoms(use_true_random=False))

@@ -16,7 +16,6 @@ from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import with_all
 from tidytape.frames._table import IDENTITY, OpenTable
-from tidytape.frames._times import length_of
 from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.times import HOUR
 
@@ -311,8 +310,7 @@ def length(table: OpenTable[Any], interval: str | timedelta | None) -> Any:
         If there is neither a length nor the column, or both.
     """
     if interval is None and "interval" in table.names:
-        row_length = length_of(nw.col("interval"))
-        return nw.when(row_length > 0).then(row_length)
+        return nw.when(table.lengths > 0).then(table.lengths)
     if interval is None:
         raise QueryError("interval", got=None, expected="the length of the rows' intervals, e.g. '1h'")
     if "interval" in table.names:

@@ -264,9 +264,7 @@ class Column:
                 *self._spellings.values()
             }
             return None if is_clean else self._words_of_plan(column)
-        # Most frames have one interval and one unit, and to compare is quicker than to collect what is unique.
-        is_constant = len(self.values) > 0 and self.values.eq_missing(self.values[0]).all()
-        words = (self.values[:1] if is_constant else self.values.unique()).drop_nulls().to_list()
+        words = words_of(self.values)
         spellings = {word: canonical for word in words if (canonical := self._canonical(word)) != word}
         return _replaced(column, spellings, column).alias(self.name) if spellings else None
 
@@ -293,6 +291,13 @@ class Column:
         word = column.str.strip_chars().str.to_uppercase()
         otherwise = column if self.kind is Kind.UNIT else nw.lit(None, nw.String)
         return _replaced(word, self._spellings, otherwise).alias(self.name)
+
+
+def words_of(column: pl.Series) -> list[str]:
+    """Return the distinct words of a column in memory, without null."""
+    # Most frames have one interval and one unit, and to compare is quicker than to collect what is unique.
+    is_constant = len(column) > 0 and column.eq_missing(column[0]).all()
+    return (column[:1] if is_constant else column.unique()).drop_nulls().to_list()
 
 
 def _replaced(column: nw.Expr, words: Mapping[Any, str | None], otherwise: nw.Expr) -> nw.Expr:

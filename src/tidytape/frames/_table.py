@@ -23,9 +23,10 @@ from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import Frame, dialect_of, in_sql
 from tidytape.frames._door import READABLE, Door, are_apart, as_list, require, wrapped
-from tidytape.frames._kinds import EVERYWHERE, KINDS, WORDS, Column, Kind
+from tidytape.frames._kinds import EVERYWHERE, KINDS, WORDS, Column, Kind, words_of
 from tidytape.frames._rows import with_all
-from tidytape.frames._times import Clock, clock_of, counted, dated
+from tidytape.frames._sorted import in_order
+from tidytape.frames._times import Clock, clock_of, counted, dated, length_of
 from tidytape.schema import ordered
 
 if TYPE_CHECKING:
@@ -282,6 +283,12 @@ class OpenTable(Generic[IntoFrameT]):
         return replace(self, categories=categories, door=door)
 
     @cached_property
+    def lengths(self) -> nw.Expr:
+        """Length of each row's ``interval``, which was read; 0 for null. [ns]"""
+        words = [] if self.door is None else words_of(self.door.frame["interval"])
+        return length_of(nw.col("interval"), words)
+
+    @cached_property
     def schema(self) -> Mapping[str, Any]:
         """Names and types of the columns, in order; the engine is asked once."""
         return self.rows.collect_schema()
@@ -369,7 +376,11 @@ class OpenTable(Generic[IntoFrameT]):
         main : sequence of str
             The results that a user came for, at most four, the most wanted last; those that are there come last.
         """
-        if sort:
+        engine = "streaming" if in_parts else "auto"
+        if sort and self.door is not None:
+            collected = result.lazy().collect("polars", engine=engine)
+            result = nw.from_native(in_order(collected.to_native(), sort))
+        elif sort:
             result = result.sort(*sort)
         clocks = {**self.clocks} | {name: self.clocks[like] for name, like in (times or {}).items()}
         clocks = {name: clock for name, clock in clocks.items() if not clock.is_nanoseconds}
@@ -380,9 +391,7 @@ class OpenTable(Generic[IntoFrameT]):
         rows = with_text_as_categories(result.lazy(), self.categories)
         if self.door is None:
             return cast("IntoFrameT", self._arranged(rows, sort, main).to_native())
-        collected = self._arranged(
-            rows.collect("polars", engine="streaming" if in_parts else "auto"), sort, main
-        )
+        collected = self._arranged(rows.collect("polars", engine=engine), sort, main)
         return self.door.like(times or {}).restored(collected.to_native(), like_rows=like_rows)
 
     def _arranged(self, result: Any, sort: Sequence[str], main: Sequence[str]) -> Any:

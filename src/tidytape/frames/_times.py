@@ -9,6 +9,7 @@ null inside.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from tidytape.times import (
     UNITS,
     YEAR,
     AnyInterval,
+    frame_interval,
 )
 
 _NANOSECONDS: Final = {"ns": 1, "us": MICROSECOND, "ms": MILLISECOND, "s": SECOND}
@@ -203,10 +205,27 @@ def bucket_start(timestamp: nw.Expr, interval: AnyInterval) -> nw.Expr:
     return timestamp - (timestamp - offset) % step
 
 
-def length_of(interval: nw.Expr) -> nw.Expr:
-    """Return the lengths of intervals from the words that the door makes of them, such as ``2h``; 0 for null. [ns]"""
-    word = interval.cast(nw.String)
+_FEW: Final = 8
+"""Up to so many words, comparing each row with each word is quicker than reading the text of each row."""
+
+
+def length_of(interval: nw.Expr, words: Collection[str] = ()) -> nw.Expr:
+    """Return the lengths of intervals from the words that the door makes of them, such as ``2h``; 0 for null. [ns]
+
+    Parameters
+    ----------
+    interval : expression
+        Words of the door.
+    words : collection of str, optional
+        All words of the column, in any spelling, if they are known.
+    """
     length: nw.Expr = nw.lit(0, nw.Int64())
+    if 0 < len(words) <= _FEW:
+        for word_interval in map(frame_interval, words):
+            nanoseconds = nw.lit(word_interval.nanoseconds, nw.Int64())
+            length = nw.when(interval == word_interval.alias).then(nanoseconds).otherwise(length)
+        return length
+    word = interval.cast(nw.String)
     for unit, seconds in UNITS.items():
         length = (
             nw.when(word.str.ends_with(unit)).then(nw.lit(seconds * SECOND, nw.Int64())).otherwise(length)

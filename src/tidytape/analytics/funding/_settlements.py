@@ -16,7 +16,6 @@ from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
-from tidytape.frames._times import length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
@@ -327,7 +326,7 @@ def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None
                 expected="rows no longer than settled_every: they do not tell every settlement",
             )
         return any_length
-    row_length = length_of(nw.col("interval"))
+    row_length = table.lengths
     settlements_inside = ((row_length - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())
     return (row_length > 0) & (row_length <= every), nw.when(row_length > every).then(
         settlements_inside

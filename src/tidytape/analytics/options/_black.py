@@ -11,10 +11,13 @@ all digits. So `_log_value` computes the logarithm of b from scaled functions.
 References
 ----------
     .. [1] Jäckel, P., "Let's be rational", Wilmott, 2015: the normalised Black function and its scaled complements.
+    .. [2] Corrado, C. J. and Miller, T. W., "A note on a simple, accurate formula to compute implied standard
+       deviations", Journal of Banking & Finance 20, 1996.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, get_args
 
 import narwhals.stable.v2 as nw
@@ -41,6 +44,12 @@ _EPSILON: Final = float(np.finfo(float).eps)
 _SHORT: Final = 1e-3
 """If half the deviation is below this, a power series is more accurate than the difference of two functions. [1]"""
 
+_STEPS: Final = 6
+"""So many steps of Halley's method come before a bracket; nearly all options that are traded need two or three."""
+
+_LAST_STEP: Final = 1e-5
+"""If the last step is at most so long, the error after it is that of rounding, because steps shrink with their cube."""
+
 _LEAST: Final = 1e-290
 """The smallest volatility to compute with. [%]"""
 
@@ -64,22 +73,75 @@ def implied_deviation(x: Floats, share: Floats) -> Floats:
         :math:`\sigma \sqrt{T}`, NaN where the root search does not converge. [1]
     """
     deviation = np.full(x.shape, np.nan)
-    for is_part, bounds, logarithm, target in (
-        (share <= 0.5, _bounds_low, _log_value, 0.5 * x + np.log(share)),
-        (share > 0.5, _bounds_high, _log_complement, 0.5 * x + np.log1p(-share)),
+    for is_part, bounds, start, logarithm, sign, target in (
+        (share <= 0.5, _bounds_low, _start_low, _log_value, 1.0, 0.5 * x + np.log(share)),
+        (share > 0.5, _bounds_high, _start_high, _log_complement, -1.0, 0.5 * x + np.log1p(-share)),
     ):
         if is_part.any():
-            low, high = bounds(x[is_part], share[is_part])
-            # The search is over ln(s), because ln(b) is nearly linear in it.
-            root: Any = elementwise.find_root(
-                lambda u, x, target, logarithm=logarithm: logarithm(x, np.exp(u)) - target,
-                (np.log(low), np.log(high)),
-                args=(x[is_part], target[is_part]),
-                tolerances={"xatol": 2 * _EPSILON, "xrtol": 2 * _EPSILON, "fatol": 0.0, "frtol": 0.0},
-                maxiter=200,
-            )
-            deviation[is_part] = np.where(root.success, np.exp(root.x), np.nan)
+            x_of_part, target_of_part = x[is_part], target[is_part]
+            low, high = np.log(bounds(x_of_part, share[is_part]))
+            logs = np.clip(start(x_of_part, share[is_part], (low, high)), low, high)
+            rows = np.arange(len(logs))
+            with np.errstate(all="ignore"):  # a step may leave the range of floats; such a row is bracketed
+                for _ in range(_STEPS):
+                    newton, bend = _step(
+                        x_of_part[rows], np.exp(logs[rows]), logarithm, sign, target_of_part[rows]
+                    )
+                    logs[rows] = np.clip(logs[rows] + newton / (1 + bend), low[rows], high[rows])
+                    rows = rows[~(np.abs(newton) + np.abs(bend) <= _LAST_STEP)]
+            if len(rows):
+                ends = low[rows], high[rows]
+                logs[rows] = _bracketed(x_of_part[rows], logarithm, target_of_part[rows], ends)
+            deviation[is_part] = np.exp(logs)
     return deviation
+
+
+def _step(
+    x: Floats, s: Floats, logarithm: Callable[[Floats, Floats], Floats], sign: float, target: Floats
+) -> tuple[Floats, Floats]:
+    r"""Return Newton's step in ln(s) towards the ``target`` of ``logarithm``, and what divides it in Halley's, less 1.
+
+    If f has the slope :math:`f' = \pm e^{-(h^2 + t^2)/2} / \sqrt{2\pi}` in s, its logarithm has the slope :math:`g =
+    s f' / f` in ln(s), and the second derivative :math:`g (1 + h^2 - t^2 - g)`.
+    """
+    h2, t2, log_f = (x / s) ** 2, s * s / 4, logarithm(x, s)
+    slope = sign * s * np.exp(-0.5 * (h2 + t2) - log_f) / _ROOT_2_PI
+    newton: Floats = (target - log_f) / slope
+    return newton, 0.5 * newton * (1 + h2 - t2 - slope)
+
+
+def _bracketed(
+    x: Floats,
+    logarithm: Callable[[Floats, Floats], Floats],
+    target: Floats,
+    ends: tuple[Floats, Floats],
+) -> Floats:
+    """Return the root between two ends, in ln(s); NaN where the search does not converge."""
+    # The search is over ln(s), because ln(b) is nearly linear in it.
+    root: Any = elementwise.find_root(
+        lambda u, x, target: logarithm(x, np.exp(u)) - target,
+        ends,
+        args=(x, target),
+        tolerances={"xatol": 2 * _EPSILON, "xrtol": 2 * _EPSILON, "fatol": 0.0, "frtol": 0.0},
+        maxiter=200,
+    )
+    logs: Floats = np.where(root.success, root.x, np.nan)
+    return logs
+
+
+def _start_low(x: Floats, share: Floats, ends: tuple[Floats, Floats]) -> Floats:
+    """Return a first guess of ln(s): the formula of Corrado and Miller [2]_, or the lower end where it has no root."""
+    half_gap = -np.sinh(x / 2)
+    middle = share * np.exp(0.5 * x) + half_gap
+    square = middle**2 - 4 * half_gap**2 / np.pi
+    guess = (middle + np.sqrt(np.maximum(square, 0.0))) * _ROOT_2_PI / (2 * np.cosh(x / 2))
+    logs: Floats = np.where(square > 0, np.log(guess), ends[0])
+    return logs
+
+
+def _start_high(x: Floats, share: Floats, ends: tuple[Floats, Floats]) -> Floats:
+    """Return a first guess of ln(s): the middle between the ends."""
+    return (ends[0] + ends[1]) / 2
 
 
 def _bounds_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
@@ -102,22 +164,31 @@ def _bounds_high(x: Floats, share: Floats) -> tuple[Floats, Floats]:
 
 def _log_value(x: Floats, s: Floats) -> Floats:
     """Return ln b(x, s)."""
-    h, t = x / s, s / 2
-    is_far_from_maximum = h + t <= 1
+    h, t, is_short = x / s, s / 2, s / 2 < _SHORT
+    is_near_maximum = ~(h + t <= 1)
+    log_value = np.empty(h.shape)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        scaled = np.where(
-            t < _SHORT, _series(h, t), erfcx(-(h + t) / np.sqrt(2)) - erfcx(-(h - t) / np.sqrt(2))
-        )
-        log_value_if_far = np.log(scaled / 2) - 0.5 * (h * h + t * t)
-        return np.where(
-            is_far_from_maximum,
-            log_value_if_far,
-            0.5 * x + np.log1p(-np.exp(_log_complement(x, s) - 0.5 * x)),
-        )
+        for is_part, difference in (
+            (is_short & ~is_near_maximum, _series),
+            (~is_short & ~is_near_maximum, _difference),
+        ):
+            h_of_part, t_of_part = h[is_part], t[is_part]
+            exponent = 0.5 * (h_of_part * h_of_part + t_of_part * t_of_part)
+            log_value[is_part] = np.log(difference(h_of_part, t_of_part) / 2) - exponent
+        half = 0.5 * x[is_near_maximum]
+        complement = _log_complement(x[is_near_maximum], s[is_near_maximum])
+        log_value[is_near_maximum] = half + np.log1p(-np.exp(complement - half))
+    return log_value
+
+
+def _difference(h: Floats, t: Floats) -> Floats:
+    """Return erfcx(-(h + t)/√2) - erfcx(-(h - t)/√2)."""
+    difference: Floats = erfcx(-(h + t) / np.sqrt(2)) - erfcx(-(h - t) / np.sqrt(2))
+    return difference
 
 
 def _series(h: Floats, t: Floats) -> Floats:
-    """Return erfcx(-(h + t)/√2) - erfcx(-(h - t)/√2) from its power series in t, up to the third power."""
+    """Return what `_difference` does, from its power series in t, up to the third power."""
     middle = erfcx(-h / np.sqrt(2))
     first_derivative = h * middle + np.sqrt(2 / np.pi)
     third_derivative = 2 * first_derivative + h * (middle + h * first_derivative)
@@ -302,7 +373,8 @@ def implied_volatility(
     .. [1] Black, F., "The pricing of commodity contracts", Journal of Financial Economics 3, 1976, eq. 16.
     .. [2] Jäckel, P., "Let's be rational", Wilmott, 2015.
     .. [3] Chandrupatla, T. R., "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear
-       function without using derivatives", Advances in Engineering Software 28, 1997: the search, as in SciPy.
+       function without using derivatives", Advances in Engineering Software 28, 1997: the search, as in SciPy, where
+       Halley's method does not converge.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from math import log
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -24,8 +24,8 @@ from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, la
 from tidytape.errors import QueryError
 from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import LATEST, joined
-from tidytape.frames._table import OpenTable, Rows
-from tidytape.frames._times import length_of
+from tidytape.frames._sorted import in_order, is_new
+from tidytape.frames._table import OpenTable
 from tidytape.times import DAY, frame_interval
 
 _REALIZED = ("realized_volatility", "estimator", "window")
@@ -165,12 +165,16 @@ def realized_volatility(
     rows = table.rows.with_columns(
         __one=nw.lit(1),
         __time=nw.col("timestamp").fill_null(LATEST),
-        __length=length_of(nw.col("interval"))
-        if interval is None
-        else nw.lit(frame_interval(interval).nanoseconds),
+        __length=table.lengths if interval is None else nw.lit(frame_interval(interval).nanoseconds),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
-    result = _with_variance(rows, ["__one", *series_columns], estimator, window).select(
+    candles: Any = rows
+    if table.is_eager:
+        in_memory = in_order(rows.collect("polars").to_native(), [*series_columns, "__time"])
+        # The first candle of a series follows no other, so it has no length that a time between two candles equals.
+        lengths = in_memory["__length"].set(is_new(in_memory, series_columns), None)
+        candles = nw.from_native(in_memory.with_columns(lengths))
+    result = _with_variance(candles, ["__one", *series_columns], estimator, window).select(
         *series_columns,
         "timestamp",
         realized_volatility=(nw.col("__variance") * (per_year / nw.col("__length"))).sqrt() * 100.0,
@@ -180,33 +184,37 @@ def realized_volatility(
     return table.closed(result, sort=[*series_columns, "timestamp"])
 
 
-def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) -> Rows:
-    """Add ``__variance``, the variance per candle over the window; null if a candle in it is missing or null."""
+def _with_variance(candles: Any, keys: list[str], estimator: str, window: int) -> Any:
+    """Add ``__variance``, the variance per candle over the window; null if a candle in it is missing or null.
 
-    def in_order(value: nw.Expr) -> nw.Expr:
-        return value.over(*keys, order_by="__time")
+    Candles in memory are sorted by series and time, and the first of each series has no ``__length``.
+    """
+
+    def in_series(value: nw.Expr) -> nw.Expr:
+        is_lazy = isinstance(candles, nw.LazyFrame)
+        return value.over(*keys, order_by="__time") if is_lazy else value
 
     time, length, terms = nw.col("__time"), nw.col("__length"), _TERMS[estimator]
-    follows = nw.when(nw.col("__since") == length, length > 0).then(1.0).otherwise(0.0)
-    # Returns begin at the close before the window; ranges begin with its oldest candle.
-    reach = window if not _RETURNS.isdisjoint(terms) else window - 1
-    candles = (
+    if_next = nw.when(nw.col("__since") == length, length > 0)
+    has_returns = not _RETURNS.isdisjoint(terms)
+    candles_with_terms = (
         candles.with_columns(
-            __before=in_order(nw.col("close").shift(1)), __since=time - in_order(time.shift(1))
+            __before=in_series(nw.col("close").shift(1)), __since=time - in_series(time.shift(1))
         )
-        .with_columns(__follows=follows, **terms)
+        # A return over a gap is null, and so is the variance of a window with it.
+        .with_columns(__before=if_next.then(_BEFORE), __follows=if_next.then(nw.lit(1.0)))
+        .with_columns(**terms)
         .with_columns(
-            in_order(nw.col("__follows").rolling_sum(reach)),
-            *(
-                in_order(
-                    nw.col(name).rolling_var(window)
-                    if name in _RETURNS
-                    else nw.col(name).rolling_mean(window)
-                )
-                for name in terms
-            ),
+            in_series(
+                nw.col(name).rolling_var(window) if name in _RETURNS else nw.col(name).rolling_mean(window)
+            )
+            for name in terms
         )
     )
+    if not has_returns:  # ranges know of no gap; the oldest candle of the window need not follow another
+        candles_with_terms = candles_with_terms.with_columns(
+            in_series(nw.col("__follows").rolling_sum(window - 1))
+        )
     variance = nw.col(next(iter(terms)))
     if estimator == "yang_zhang":
         k = 0.34 / (1.34 + (window + 1) / (window - 1))
@@ -214,7 +222,9 @@ def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) 
     # Rounding may put a variance of zero slightly below zero. Impossible prices put it far below; it has no root then.
     is_variance = variance > -_ROUNDING
     variance = nw.when(variance > 0).then(variance).otherwise((variance * 0.0).abs())
-    return candles.with_columns(__variance=nw.when(nw.col("__follows") == reach, is_variance).then(variance))
+    return candles_with_terms.with_columns(
+        __variance=nw.when(~nw.col("__follows").is_null(), is_variance).then(variance)
+    )
 
 
 def volatility_risk_premium(

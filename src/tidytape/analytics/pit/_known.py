@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -25,10 +26,14 @@ from tidytape.errors import NoMatchWarning, QueryError, warn
 from tidytape.frames._door import require
 from tidytape.frames._joined import as_of as with_last
 from tidytape.frames._joined import joined, matched
+from tidytape.frames._sorted import in_order, is_new, last_values
 from tidytape.frames._table import IDENTITY, OpenTable, Rows
-from tidytape.frames._times import dated, length_of
+from tidytape.frames._times import dated
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND, frame_interval
+
+if TYPE_CHECKING:
+    import polars as pl
 
 EVER = 2**61
 """A length that is as good as no limit: 73 years. [ns]"""
@@ -234,9 +239,11 @@ def asof_join(
 
     Notes
     -----
-    The function stacks facts and decisions, and carries the number of the last fact forward, so it works on engines
-    with and without an as-of join. Facts that are equal in key and times have no order. The result must not depend on
-    the order of the rows, so none of them is taken; ``order`` names a column that decides.
+    Frames in memory are sorted only if they are not sorted by (by, on) yet. On other engines, with and without an as-of
+    join, the function stacks facts and decisions, and carries the number of the last fact forward.
+
+    Facts that are equal in key and times have no order. The result must not depend on the order of the rows, so none of
+    them is taken; ``order`` names a column that decides.
 
     References
     ----------
@@ -261,14 +268,21 @@ def asof_join(
     order_columns = time | _order(fact_table, order)
     clocks = {name: clock for name, clock in fact_table.clocks.items() if name in names}
     rows = dated(rows.with_columns(**order_columns) if order_columns else rows, clocks)
-    matches = last_known(
-        decision_table.rows, rows, names, at=on, by=keys, order=list(order_columns), limit=limit
-    )
+    rows = rows.filter(~nw.col(WHEN).is_null())
+    in_memory = _Facts.of(rows, keys, list(order_columns)) if fact_table.is_eager else None
+    has_met = False
+    if in_memory is not None and decision_table.is_eager:
+        matches, has_met = in_memory.joined_to(decision_table.rows, names, at=on, limit=limit)
+    else:
+        matches = last_known(
+            decision_table.rows, rows, names, at=on, by=keys, order=list(order_columns), limit=limit
+        )
     table = decision_table.with_text_columns({new: name for name, new in names.items()}, of=fact_table)
     result = table.closed(matches.select(*decision_table.names, *names.values()), sort=[*keys, on])
-    warn_unless_met("asof_join", decision_table, fact_table, keys, called=("decisions", "facts"))
-    if order is None:
-        _warn_of_repeated(fact_table, rows, keys, list(order_columns))
+    if not has_met:
+        warn_unless_met("asof_join", decision_table, fact_table, keys, called=("decisions", "facts"))
+    if order is None and in_memory is not None and in_memory.are_all_repeated:
+        _warn_of_repeated(fact_table, keys)
     return result
 
 
@@ -297,13 +311,15 @@ def known(
     needed = ["interval"] if rule == "interval" and length is None else []
     table = OpenTable.of(table, needed, times=["timestamp", *([SESSION_END] if rule == "period" else [])])
     start, end = nw.col("timestamp"), nw.col(SESSION_END)
-    lengths = length_of(nw.col("interval")) if length is None else nw.lit(length, nw.Int64)
-    when = {
-        "event": start,
-        "period": nw.when(end >= start).then(end),
-        "interval": nw.when(lengths > 0).then(start + lengths),
-    }
-    return table, table.rows.with_columns((when[rule] + arrival_delay).alias(WHEN)), rule
+    if rule == "event":
+        when = start
+    elif rule == "period":
+        when = nw.when(end >= start).then(end)
+    elif length is not None:
+        when = start + length
+    else:
+        when = nw.when(table.lengths > 0).then(start + table.lengths)
+    return table, table.rows.with_columns((when + arrival_delay).alias(WHEN)), rule
 
 
 def _refuse_to_guess(names: list[str]) -> None:
@@ -391,14 +407,57 @@ def last_known(
     return joined(decisions, unique_facts, on=[*keys, "__rank"])
 
 
-def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: list[str]) -> None:
-    """Warn if no fact of a frame in memory can be taken, because each shares its keys and times with another fact."""
-    if not facts.is_eager:
-        return
-    rows = rows.filter(~nw.col(WHEN).is_null())
-    counts = repeated(rows, [*by, WHEN, *order]).select(IS_REPEATED).collect()[IS_REPEATED]
-    if len(counts) == 0 or (counts == 0).any():
-        return
+@dataclass(frozen=True)
+class _Facts:
+    """Facts in memory, sorted by their keys and by when they were known.
+
+    Attributes
+    ----------
+    rows : polars DataFrame
+        The facts that are known at some time.
+    by : list of str
+        Columns that a decision and its fact must share.
+    is_single : polars Series
+        Whether no other fact is equal in the keys, in when it was known, and in the order.
+    """
+
+    rows: pl.DataFrame
+    by: list[str]
+    is_single: pl.Series
+
+    @classmethod
+    def of(cls, rows: Rows, by: list[str], order: list[str]) -> _Facts:
+        """Collect facts and sort them by ``by``, `WHEN` and ``order``."""
+        key = [*by, WHEN, *order]
+        facts = in_order(rows.collect("polars").to_native(), key)
+        is_other = is_new(facts, key)
+        return cls(facts, by, is_other & is_other.shift(-1, fill_value=True))
+
+    @property
+    def are_all_repeated(self) -> bool:
+        """Whether no fact can be taken, because each shares its keys and times with another fact."""
+        return len(self.is_single) > 0 and not self.is_single.any()
+
+    def joined_to(
+        self, decisions: Rows, names: Mapping[str, str], *, at: str, limit: int
+    ) -> tuple[Rows, bool]:
+        """Return decisions in memory with columns of their facts, as `last_known`, and whether any decision has one."""
+        import polars as pl
+
+        sorted_decisions = in_order(decisions.collect("polars").to_native(), [*self.by, at])
+        # A fact that is not single has no number, but keeps its place, so that no earlier fact takes it.
+        numbered = self.rows.select(
+            *self.by, WHEN, __number=pl.when(self.is_single).then(pl.int_range(pl.len()))
+        )
+        last = numbered.filter(is_new(numbered, [*self.by, WHEN]).shift(-1, fill_value=True))
+        numbers = last_values(sorted_decisions, last, "__number", by=self.by, at=at, when=WHEN, limit=limit)
+        columns = self.rows.select(pl.col(name).gather(numbers).alias(new) for name, new in names.items())
+        has_met = numbers.null_count() < len(numbers)
+        return nw.from_native(sorted_decisions.with_columns(columns.get_columns())).lazy(), has_met
+
+
+def _warn_of_repeated(facts: OpenTable[Any], by: list[str]) -> None:
+    """Warn that no fact can be taken, because each shares its keys and times with another fact."""
     other_columns = [name for name in row_columns(facts) if name not in (*by, "interval")]
     hint = f"; join by {', '.join(other_columns)}, or keep one of each" if other_columns else "; say an order"
     message = (
