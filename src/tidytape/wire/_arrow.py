@@ -31,7 +31,7 @@ from tidytape.wire._constants import (
 )
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire._notes import ARROW_KEY, Note, write_notes
-from tidytape.wire._sessions import IN_PROGRESS, older_schema, travelling, unnested
+from tidytape.wire._sessions import IN_PROGRESS, older_schema, reserved_names, travelling, unnested
 from tidytape.wire._tidy import DATA_UNTIL, has_ended, with_finality, with_known
 
 ARROW_MIME = "application/vnd.apache.arrow.stream"
@@ -271,18 +271,19 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
         constants = read_constants(metadata.get(CONSTANTS_KEY, b"{}"))
         fields = list(sent_schema)
         for name, (place, value) in constants.items():
-            fields.insert(place, pa.field(name, value.type))
+            fields[place:place] = [pa.field(name, value.type)]  # unlike `insert`, it takes any integer
         whole_schema = _plain_schema(pa.schema(fields), data_type)
         plain_schema = pa.schema([field for field in whole_schema if field.name not in constants])
         constant_size = sum(value.nbytes for _, value in constants.values())
-        batches, rows, byte_count = [], 0, 0
+        batches, rows, level_count, byte_count = [], 0, 0, 0
         for batch in reader:
             # A dictionary that batches share counts once per batch, because a cast copies it.
-            rows, byte_count = (
+            rows, level_count, byte_count = (
                 rows + batch.num_rows,
+                level_count + _level_count(batch),
                 byte_count + batch.nbytes + batch.num_rows * constant_size,
             )
-            check_cells(rows, len(whole_schema), len(body))
+            check_cells(max(rows, level_count), len(whole_schema), len(body))
             check_bytes(byte_count, len(body))
             batches.append(batch)
         # Equal schemas may differ in the metadata of fields, which may tell polars to read other dtypes: drop it.
@@ -301,6 +302,10 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
     return pl.DataFrame([restored[name] if name in restored else frame[name] for name in whole_schema.names])
 
 
+def _level_count(batch: Any) -> int:
+    return len(batch.column(LEVELS).values) if LEVELS in batch.schema.names else 0
+
+
 def _check_version(sent: bytes | None) -> None:
     """Raise Fault if this release cannot read the version of a stream; a stream of the first version may have none."""
     if sent not in {None, b"1", VERSION}:
@@ -317,6 +322,8 @@ def _plain_schema(sent: Any, name: str) -> Any:
     The answers of a service have few schemas, so the cache checks each schema once.
     """
     schema = _schema_of(sent.names, name)
+    if IN_PROGRESS in sent.names:
+        raise Fault(f"the stream has a column {IN_PROGRESS}, which only a client has")
     check_unknown(len({*sent.names} - {*schema.names, DATA_UNTIL}))
     plain = pa.schema(
         [pa.field(field.name, _plain_type(field.type, of_levels=field.name == LEVELS)) for field in sent]
@@ -327,7 +334,12 @@ def _plain_schema(sent: Any, name: str) -> Any:
     if LEVELS in schema.names:
         levels = Columns(name, schema[LEVELS].inner, (), "one row per level")
         _check_dtypes(unnested(frame)[0], levels)
-        check_unknown(len({*plain.field(LEVELS).type.value_type.names} - {*levels.names}))
+        sent_names = {*plain.field(LEVELS).type.value_type.names}
+        check_unknown(len(sent_names - {*levels.names}))
+        if taken_names := sent_names & reserved_names(name):
+            raise Fault(
+                f"levels have {shown(', '.join(sorted(taken_names)))}, which levels do not have on the way"
+            )
     return plain
 
 

@@ -13,7 +13,7 @@ from tidytape.frames._dialects import in_sql
 from tidytape.frames._joined import joined
 from tidytape.frames._table import OpenTable
 
-_NAMES = ("exchange", "raw_symbol", "coin")
+_NAMES = ("exchange", "raw_symbol", "coin", "interval")
 _ADDED = (SESSION_END, BLOCK_MINUTES)
 _ROW = "__row"
 
