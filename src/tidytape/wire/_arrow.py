@@ -336,7 +336,7 @@ def _plain_schema(sent: Any, name: str) -> Any:
         _check_dtypes(unnested(frame)[0], levels)
         sent_names = {*plain.field(LEVELS).type.value_type.names}
         check_unknown(len(sent_names - {*levels.names}))
-        if taken_names := sent_names & reserved_names(name):
+        if taken_names := sent_names & {*reserved_names(name), DATA_UNTIL}:
             raise Fault(
                 f"levels have {shown(', '.join(sorted(taken_names)))}, which levels do not have on the way"
             )
