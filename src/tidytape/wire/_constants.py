@@ -132,5 +132,6 @@ def read_constants(text: bytes) -> dict[str, tuple[int, Any]]:
 
 def _array(value: Any, dtype: Any) -> Any:
     """Return an Arrow array of one row. pyarrow cuts off the digits of a fraction where it needs an integer."""
-    is_whole = dtype == TIME or dtype in _INTEGERS
-    return pa.array([index(value) if is_whole and isinstance(value, float) else value], dtype)
+    if isinstance(value, float) and dtype in {TIME, *_INTEGERS}:
+        raise TypeError(f"{value} is not an integer")
+    return pa.array([value], dtype)
