@@ -101,3 +101,13 @@ def test_levels_count_as_rows_of_a_stream() -> None:
     assert len(body) < 20_000
     with pytest.raises(DecodeError, match="there would be 1000000 rows"):
         from_arrow(body, "TPO_AGG")
+
+
+def test_a_list_of_a_level_with_a_wrong_offset_is_refused() -> None:
+    # The offsets of the lists of blocks. pyarrow crashes if it counts bytes behind them.
+    body = to_arrow(frame_of({}, {"block_ids": [7] * 1_234}), "TPO_AGG")
+    offsets = np.array([0, 1_234]).tobytes()
+    assert body.count(offsets) == 1
+    for wrong in (-(2**56), 2**56, 1_235, -1):
+        with pytest.raises(DecodeError, match="the body is not an Arrow stream"):
+            from_arrow(body.replace(offsets, np.array([0, wrong]).tobytes()), "TPO_AGG")
