@@ -107,7 +107,8 @@ def test_a_list_of_a_level_with_a_wrong_offset_is_refused() -> None:
     # The offsets of the lists of blocks. pyarrow crashes if it counts bytes behind them.
     body = to_arrow(frame_of({}, {"block_ids": [7] * 1_234}), "TPO_AGG")
     offsets = np.array([0, 1_234]).tobytes()
-    assert body.count(offsets) == 1
+    start = body.rindex(offsets)  # the head of the batch has these bytes too
     for wrong in (-(2**56), 2**56, 1_235, -1):
+        wrong_offsets = np.array([0, wrong]).tobytes()
         with pytest.raises(DecodeError, match="the body is not an Arrow stream"):
-            from_arrow(body.replace(offsets, np.array([0, wrong]).tobytes()), "TPO_AGG")
+            from_arrow(body[:start] + wrong_offsets + body[start + len(offsets) :], "TPO_AGG")
