@@ -112,3 +112,10 @@ def test_a_list_of_a_level_with_a_wrong_offset_is_refused() -> None:
         wrong_offsets = np.array([0, wrong]).tobytes()
         with pytest.raises(DecodeError, match="the body is not an Arrow stream"):
             from_arrow(body[:start] + wrong_offsets + body[start + len(offsets) :], "TPO_AGG")
+
+
+def test_levels_with_two_columns_of_one_name_are_refused() -> None:
+    columns = [pa.array([10.0]), pa.array([1.0]), pa.array([2.0])]
+    levels = pa.StructArray.from_arrays(columns, names=["price", "buy_volume", "buy_volume"])
+    with pytest.raises(DecodeError, match="a column of "):
+        from_arrow(stream(PLAIN, levels=pa.LargeListArray.from_arrays(pa.array([0, 1]), levels)), "TPO_AGG")

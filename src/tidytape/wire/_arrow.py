@@ -277,11 +277,11 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
         constant_size = sum(value.nbytes for _, value in constants.values())
         batches, rows, level_count, byte_count = [], 0, 0, 0
         for batch in reader:
+            batch.validate()
             rows, level_count = rows + batch.num_rows, level_count + _level_count(batch)
             check_cells(max(rows, level_count), len(whole_schema), len(body))
             # Check offsets, UTF-8 and dictionary indices: polars does not, and pyarrow 26 crashes if it counts the
             # bytes behind wrong offsets.
-            batch.validate()
             for column in batch.columns:
                 _check_values(column)
             # A dictionary that batches share counts once per batch, because a cast copies it.
@@ -363,7 +363,7 @@ def _plain_type(dtype: Any, *, of_levels: bool = False) -> Any:
         inner = dtype.value_type
         if _is_flat(inner):
             return pa.large_list(inner)
-        if of_levels and kinds.is_struct(inner):
+        if of_levels and kinds.is_struct(inner) and len({*inner.names}) == inner.num_fields:
             return pa.large_list(pa.struct([(field.name, _plain_type(field.type)) for field in inner]))
     if _is_flat(dtype) or kinds.is_null(dtype) or (kinds.is_timestamp(dtype) and dtype.tz in (None, "UTC")):
         return dtype
