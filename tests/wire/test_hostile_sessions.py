@@ -119,3 +119,10 @@ def test_levels_with_two_columns_of_one_name_are_refused() -> None:
     levels = pa.StructArray.from_arrays(columns, names=["price", "buy_volume", "buy_volume"])
     with pytest.raises(DecodeError, match="a column of "):
         from_arrow(stream(PLAIN, levels=pa.LargeListArray.from_arrays(pa.array([0, 1]), levels)), "TPO_AGG")
+
+
+def test_a_name_inside_a_list_that_is_not_utf8_is_refused() -> None:
+    body = stream(PLAIN, single_prints=pa.array([[10.0]], pa.large_list(pa.field("qqqq", pa.float64()))))
+    assert body.count(b"qqqq") == 1
+    with pytest.raises(DecodeError, match="can't decode byte"):
+        from_arrow(body.replace(b"qqqq", b"q\xffqq"), "TPO_AGG")

@@ -360,6 +360,7 @@ def _plain_type(dtype: Any, *, of_levels: bool = False) -> Any:
     if kinds.is_dictionary(dtype) and _plain_type(dtype.value_type) in (pa.string(), pa.large_string()):
         return pa.dictionary(pa.uint32(), pa.large_string())
     if kinds.is_list(dtype) or kinds.is_large_list(dtype):
+        dtype.value_field.name.encode()  # raises ValueError for a name that is not UTF-8, on which polars panics
         inner = dtype.value_type
         if _is_flat(inner):
             return pa.large_list(inner)
