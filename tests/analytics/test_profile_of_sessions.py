@@ -95,6 +95,50 @@ def test_frames_that_do_not_fit_are_refused(
         profile.with_sessions(levels, sessions)
 
 
+def test_a_session_that_comes_twice_doubles_no_level_of_a_lazy_frame(engine: Engine) -> None:
+    if engine.name not in {"polars lazy", "duckdb", "spark"}:
+        return  # in memory it is refused
+    sessions = engine.frame(pl.concat([SESSIONS, SESSIONS.head(1)]))
+    added = engine.polars(profile.with_sessions(engine.frame(LEVELS), sessions))
+    wanted = profile.with_sessions(LEVELS, SESSIONS.tail(-1))
+    columns = ["timestamp", *NAMES, "block_size_minutes"]
+    same_zone = pl.col("timestamp").dt.epoch("us"), pl.col("block_size_minutes").cast(pl.Int64)
+    in_order = [
+        frame.select(columns).with_columns(same_zone).sort(columns).rows() for frame in (added, wanted)
+    ]
+    assert in_order[0] == in_order[1]
+    assert added["period_end"].null_count() == added["block_size_minutes"].null_count()
+
+
+@each_row(
+    ("last", "minutes", "fits"),
+    [(11, 30, True), (12, 30, False), (0, 360, True), (1, 360, False), (None, 30, True)],
+)
+def test_a_session_that_ends_before_a_block_of_its_levels_is_of_other_arguments(
+    last: int | None, minutes: int, *, fits: bool
+) -> None:
+    # A session of six hours. The level of block 0 alone would fit into every session.
+    levels = LEVELS.filter(raw_symbol="BTCUSDT", timestamp=DAY).with_columns(
+        last_touch_block=pl.Series([0, last])
+    )
+    sessions = SESSIONS.head(1).with_columns(block_size_minutes=pl.lit(minutes, pl.Int64))
+    lazy = profile.with_sessions(levels.lazy(), sessions.lazy()).collect()
+    assert lazy["period_end"].null_count() == lazy["block_size_minutes"].null_count() == (0 if fits else 2)
+    if fits:
+        assert_frame_equal(profile.with_sessions(levels, sessions), lazy)
+    else:
+        with pytest.raises(QueryError, match="ends before a time block of its levels begins"):
+            profile.with_sessions(levels, sessions)
+
+
+def test_a_session_of_another_interval_is_another_session() -> None:
+    hours, days = (LEVELS.with_columns(interval=pl.lit(name)) for name in ("1h", "1d"))
+    sessions = SESSIONS.with_columns(interval=pl.lit("1d", pl.Categorical()))
+    assert profile.with_sessions(hours, sessions)["period_end"].null_count() == LEVELS.height
+    wanted = profile.with_sessions(LEVELS, SESSIONS)
+    assert_frame_equal(profile.with_sessions(days, sessions).drop("interval"), wanted)
+
+
 @pytest.mark.slow
 def test_the_block_length_of_the_sessions_is_the_block_length_of_the_analytics() -> None:
     asked = {"exchange": "DEMO_SPOT", "coin": "BTC", "session": "daily", "block_minutes": 60}

@@ -218,6 +218,25 @@ def test_a_place_that_does_not_exist_loses_nothing(place: int) -> None:
     assert from_arrow(changed(constants=json.dumps(constants)), CANDLES)["exchange"].to_list() == ["X"] * 3
 
 
+@each_row(
+    ("name", "entry"),
+    [
+        ("block_size_minutes", {"type": "int64", "value": 1.5}),
+        ("period_end", {"type": "timestamp[ns, tz=UTC]", "value": 1.5}),
+        ("is_odd", {"type": "uint8", "value": 1.0}),
+        ("coin", {"place": 1.5, "type": "category", "value": "X"}),
+        ("coin", {"place": 10**30, "type": "category", "value": "X"}),
+        ("coin", {"place": "1", "type": "category", "value": "X"}),
+    ],
+)
+def test_a_number_that_is_not_whole_is_refused_where_an_integer_is_due(
+    name: str, entry: dict[str, Any]
+) -> None:
+    constants = json.dumps({name: {"place": 1} | entry})
+    with pytest.raises(DecodeError, match="the constant columns of the stream cannot be read"):
+        from_arrow(changed(constants=constants), CANDLES)
+
+
 def test_a_time_that_is_null_is_refused() -> None:
     table = pa.table({"open": [1.5]}).replace_schema_metadata(
         {

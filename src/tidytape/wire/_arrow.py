@@ -31,7 +31,7 @@ from tidytape.wire._constants import (
 )
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire._notes import ARROW_KEY, Note, write_notes
-from tidytape.wire._sessions import IN_PROGRESS, older_schema, travelling, unnested
+from tidytape.wire._sessions import IN_PROGRESS, older_schema, reserved_names, travelling, unnested
 from tidytape.wire._tidy import DATA_UNTIL, newest_final, with_finality, with_known
 
 ARROW_MIME = "application/vnd.apache.arrow.stream"
@@ -305,26 +305,25 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
         constants = read_constants(metadata.get(CONSTANTS_KEY, b"{}"))
         fields = list(sent_schema)
         for name, (place, value) in constants.items():
-            fields.insert(place, pa.field(name, value.type))
+            fields[place:place] = [pa.field(name, value.type)]  # unlike `insert`, it takes any integer
         whole_schema = _plain_schema(pa.schema(fields), data_type)
         plain_schema = pa.schema([field for field in whole_schema if field.name not in constants])
         constant_size = sum(value.nbytes for _, value in constants.values())
-        batches, rows, byte_count = [], 0, 0
+        batches, rows, level_count, byte_count = [], 0, 0, 0
         for batch in reader:
+            batch.validate()
+            rows, level_count = rows + batch.num_rows, level_count + _level_count(batch)
+            check_cells(max(rows, level_count), len(whole_schema), len(body))
+            # Check offsets, UTF-8 and dictionary indices: polars does not, and pyarrow 26 crashes if it counts the
+            # bytes behind wrong offsets.
+            for column in batch.columns:
+                _check_values(column)
             # A dictionary that batches share counts once per batch, because a cast copies it.
-            rows, byte_count = (
-                rows + batch.num_rows,
-                byte_count + batch.nbytes + batch.num_rows * constant_size,
-            )
-            check_cells(rows, len(whole_schema), len(body))
+            byte_count += batch.nbytes + batch.num_rows * constant_size
             check_bytes(byte_count, len(body))
             batches.append(batch)
         # Equal schemas may differ in the metadata of fields, which may tell polars to read other dtypes: drop it.
         table = pa.Table.from_batches(batches, plain_schema if plain_schema == sent_schema else sent_schema)
-    # Check offsets, UTF-8 and dictionary indices, because polars does not.
-    table.validate()
-    for column in table.columns:
-        _check_values(column)
     frame = pl.from_arrow(table if plain_schema == sent_schema else table.cast(plain_schema))
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
     if not constants:
@@ -333,6 +332,10 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
         name: pl.Series(name, value).new_from_index(0, rows) for name, (_, value) in constants.items()
     }
     return pl.DataFrame([restored[name] if name in restored else frame[name] for name in whole_schema.names])
+
+
+def _level_count(batch: Any) -> int:
+    return len(batch.column(LEVELS).values) if LEVELS in batch.schema.names else 0
 
 
 def _check_version(sent: bytes | None) -> None:
@@ -351,6 +354,8 @@ def _plain_schema(sent: Any, name: str) -> Any:
     The answers of a service have few schemas, so the cache checks each schema once.
     """
     schema = _schema_of(sent.names, name)
+    if IN_PROGRESS in sent.names:
+        raise Fault(f"the stream has a column {IN_PROGRESS}, which only a client has")
     check_unknown(len({*sent.names} - {*schema.names, DATA_UNTIL}))
     plain = pa.schema(
         [pa.field(field.name, _plain_type(field.type, of_levels=field.name == LEVELS)) for field in sent]
@@ -361,22 +366,26 @@ def _plain_schema(sent: Any, name: str) -> Any:
     if LEVELS in schema.names:
         levels = Columns(name, schema[LEVELS].inner, (), "one row per level")
         _check_dtypes(unnested(frame)[0], levels)
-        check_unknown(len({*plain.field(LEVELS).type.value_type.names} - {*levels.names}))
+        sent_names = {*plain.field(LEVELS).type.value_type.names}
+        check_unknown(len(sent_names - {*levels.names}))
+        if taken_names := sent_names & {*reserved_names(name), DATA_UNTIL}:
+            raise Fault(
+                f"levels have {shown(', '.join(sorted(taken_names)))}, which levels do not have on the way"
+            )
     return plain
 
 
 def _check_values(column: Any) -> None:
-    """Validate a column in full, as pyarrow does, but validate dictionaries ten times as fast."""
+    """Validate an array in full, as pyarrow does, but validate dictionaries ten times as fast."""
     if not pa.types.is_dictionary(column.type):
         column.validate(full=True)
         return
-    for chunk in column.chunks:
-        chunk.dictionary.validate(full=True)
-        chunk.indices.validate(full=True)
-        bounds = pa.compute.min_max(chunk.indices)
-        first, last, size = bounds["min"].as_py(), bounds["max"].as_py(), len(chunk.dictionary)
-        if last is not None and not 0 <= first <= last < size:
-            raise pa.ArrowInvalid(f"a dictionary of {size} has no values {first} to {last}")
+    column.dictionary.validate(full=True)
+    column.indices.validate(full=True)
+    bounds = pa.compute.min_max(column.indices)
+    first, last, size = bounds["min"].as_py(), bounds["max"].as_py(), len(column.dictionary)
+    if last is not None and not 0 <= first <= last < size:
+        raise pa.ArrowInvalid(f"a dictionary of {size} has no values {first} to {last}")
 
 
 def _plain_type(dtype: Any, *, of_levels: bool = False) -> Any:
@@ -385,10 +394,11 @@ def _plain_type(dtype: Any, *, of_levels: bool = False) -> Any:
     if kinds.is_dictionary(dtype) and _plain_type(dtype.value_type) in (pa.string(), pa.large_string()):
         return pa.dictionary(pa.uint32(), pa.large_string())
     if kinds.is_list(dtype) or kinds.is_large_list(dtype):
+        dtype.value_field.name.encode()  # raises ValueError for a name that is not UTF-8, on which polars panics
         inner = dtype.value_type
         if _is_flat(inner):
             return pa.large_list(inner)
-        if of_levels and kinds.is_struct(inner):
+        if of_levels and kinds.is_struct(inner) and len({*inner.names}) == inner.num_fields:
             return pa.large_list(pa.struct([(field.name, _plain_type(field.type)) for field in inner]))
     if _is_flat(dtype) or kinds.is_null(dtype) or (kinds.is_timestamp(dtype) and dtype.tz in (None, "UTC")):
         return dtype

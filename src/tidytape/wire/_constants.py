@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import index
 from typing import Any
 
 import orjson
@@ -121,9 +122,16 @@ def read_constants(text: bytes) -> dict[str, tuple[int, Any]]:
     try:
         entries = orjson.loads(text).items()
         return {
-            name: (int(entry["place"]), pa.array([entry["value"]], _TYPES[entry["type"]]))
+            name: (index(entry["place"]), _array(entry["value"], _TYPES[entry["type"]]))
             for name, entry in entries
         }
     # ValueError and TypeError are also what pyarrow raises for a value of another type.
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise Fault(f"the constant columns of the stream cannot be read: {error}") from None
+
+
+def _array(value: Any, dtype: Any) -> Any:
+    """Return an Arrow array of one row. pyarrow cuts off the digits of a fraction where it needs an integer."""
+    if isinstance(value, float) and dtype in {TIME, *_INTEGERS}:
+        raise TypeError(f"{value} is not an integer")
+    return pa.array([value], dtype)

@@ -54,6 +54,7 @@ def nested(levels: pl.DataFrame, sessions: pl.DataFrame, name: str = "TPO_AGG") 
     if sessions.select(key).is_duplicated().any():
         raise QueryError("sessions", got="a session that comes twice", expected="one row per session")
     aside = {*sessions.columns, *schema_of(name).descriptors, *LISTS, "is_in_progress"}
+    aside -= {column.name for column in wire_schema(name)[LEVELS].inner}
     in_levels = [column for column in levels.columns if column not in aside]
     levels_of_sessions = levels.group_by(key, maintain_order=True).agg(pl.struct(in_levels).alias(LEVELS))
     strays = levels_of_sessions.join(sessions, on=key, how="anti", nulls_equal=True).height
@@ -127,6 +128,15 @@ def sessions_of(frame: pl.DataFrame, name: str = "TPO_AGG") -> pl.DataFrame:
     """
     schema = TPO_SESSIONS.with_coverage() if COVERAGE.column in frame.columns else TPO_SESSIONS
     return schema.conform(frame.drop(LEVELS, IN_PROGRESS, strict=False))
+
+
+@cache
+def reserved_names(name: str) -> frozenset[str]:
+    """Return the names that no unknown field of a level may have: other columns of levels and of sessions."""
+    travelling_columns = wire_schema(name, grouped=True)
+    in_levels = (column.name for column in travelling_columns[LEVELS].inner)
+    names = {*schema_of(name, grouped=True).names, *travelling_columns.names, IN_PROGRESS}
+    return frozenset(names.difference(in_levels))
 
 
 @cache

@@ -30,10 +30,10 @@ from tidytape.catalogue import (
     Field,
     Interval,
 )
-from tidytape.schema import LEVELS, schema_of, wire_schema
+from tidytape.schema import LEVELS, wire_schema
 from tidytape.times import INTERVALS, SECOND
 from tidytape.wire._faults import Fault, check_cells
-from tidytape.wire._sessions import block_in_progress, owners, regrouped
+from tidytape.wire._sessions import IN_PROGRESS, block_in_progress, owners, regrouped, reserved_names
 from tidytape.wire._text import join, value
 
 Counts = npt.NDArray[np.int64]
@@ -141,7 +141,7 @@ class Parts:
         """Return the levels of each point as a list of its row."""
         (part,) = self.levels
         fields = [field.column for field in data_type.levels[0].fields]
-        used_names = {*_homes(data_type), *fields, *schema_of(data_type.name).names}
+        used_names = {*_homes(data_type), *fields, *reserved_names(data_type.name)}
         columns = {name: part.rows[name] for name in fields if name in part.rows.columns}
         for column in part.rows.get_columns():
             if column.name not in columns and column.null_count() < len(column):
@@ -205,9 +205,13 @@ def _lengths(lists: pl.Series) -> Counts:
 
 @cache
 def _homes(data_type: DataType) -> dict[str, str]:
-    """Return the table that each column comes from: ``series``, ``point``, ``level`` or ``levels``."""
+    """Return the table that each column comes from: ``series``, ``point``, ``level`` or ``levels``.
+
+    A column of ``client`` is in no body: `with_finality` computes it.
+    """
     schema = wire_schema(data_type.name)
-    homes = dict.fromkeys(schema.names, "level") | ({LEVELS: "levels"} if data_type.has_sessions else {})
+    homes = dict.fromkeys(schema.names, "level") | {IN_PROGRESS: "client"}
+    homes |= {LEVELS: "levels"} if data_type.has_sessions else {}
     homes |= dict.fromkeys((field.column for field in data_type.fields), "point")
     homes |= dict.fromkeys((*identity_columns(data_type), *schema.descriptors, DATA_UNTIL), "series")
     return homes
