@@ -11,9 +11,9 @@ from tidytape.analytics._series import SESSION_END, require_one_engine
 from tidytape.analytics.profile._levels import BLOCK_MINUTES
 from tidytape.analytics.profile._opening import COUNTED, SESSION
 from tidytape.errors import QueryError
-from tidytape.frames._dialects import Frame, in_sql
+from tidytape.frames._dialects import in_sql
 from tidytape.frames._joined import joined
-from tidytape.frames._table import OpenTable
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.times import MINUTE
 
 _NAMES = ("exchange", "raw_symbol", "coin", "interval")
@@ -98,7 +98,7 @@ def with_sessions(levels: IntoFrameT, sessions: IntoFrame, /) -> IntoFrameT:
     return table.closed(rows.select(*table.names, *_ADDED), times={SESSION_END: SESSION}, like_rows=True)
 
 
-def _without_repeated(sessions: Frame, key: Sequence[str]) -> Frame:
+def _without_repeated(sessions: Rows, key: Sequence[str]) -> Rows:
     """Return one row per session, with null in place of the facts of a session that comes twice."""
     sessions = sessions.group_by(*key).agg(*(nw.col(name).max() for name in _ADDED), nw.len().alias(_COUNT))
     is_single = nw.col(_COUNT) == 1
