@@ -21,7 +21,7 @@ from tidytape.catalogue import DATA_TYPES, DataType, Selection, SortDirection
 from tidytape.client._answers import joined
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.client._streams import stream_query
-from tidytape.errors import IncompleteDataError, QueryError
+from tidytape.errors import DecodeError, IncompleteDataError, QueryError
 from tidytape.query import PointsQuery
 from tidytape.schema import LISTS, TPO_SESSIONS, schema_of
 
@@ -362,6 +362,19 @@ def test_what_a_service_does_not_derive_is_null(client: Any, script: Any, sessio
     assert dict(found.schema) == {name: expected[name] for name in found.columns}
     assert {*found.columns} == {*expected}
     assert found.select("poc_price", "new_field").rows() == [(None, 3)]
+
+
+@pytest.mark.parametrize("prices", [(1.0, 1.0), (2.0, 1.0, 2.0)])
+def test_a_session_with_two_levels_at_one_price_is_refused(
+    client: Any, script: Any, session: Any, prices: tuple[float, ...]
+) -> None:
+    for name in ("tpo", "tpo_sessions"):
+        transport = script(httpx.Response(200, json=tpo_body(session(*prices))))
+        with client(transport) as asking, pytest.raises(DecodeError, match="two levels at one price"):
+            getattr(asking, name)(**SERIES["tpo"][1])
+    transport = script(httpx.Response(200, json=tpo_body(session(2.0, 1.0))))
+    with client(transport) as asking:  # in another order, each once
+        assert asking.tpo(**SERIES["tpo"][1])["price"].to_list() == [1.0, 2.0]
 
 
 def test_a_session_that_comes_twice_with_different_values_is_refused(

@@ -22,7 +22,7 @@ from tidytape.schema import LEVELS, data_type, wire_schema
 from tidytape.times import DAY, SECOND, Span
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json
-from tidytape.wire._sessions import IN_PROGRESS, block_in_progress
+from tidytape.wire._sessions import IN_PROGRESS, block_in_progress, owners, regrouped, unnested
 from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, distinct, epoch_nanoseconds, finality
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> p
     check_identity(frame, query, name)
     check_grid(frame, query, name)
     check_window(frame, query, name)
+    frame = with_levels_in_order(frame, name)
     return described(frame, query, answered_at=answer.sent_at)
 
 
@@ -132,6 +133,22 @@ def check_window(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
             f"the first came with {seconds[is_stray][0]}",
             data_type=name,
         )
+
+
+def with_levels_in_order(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Sort the levels of each session of market profiles by price; raise DecodeError if two have one price."""
+    if LEVELS not in frame.columns:
+        return frame
+    levels, counts = unnested(frame)
+    prices, session = levels["price"].to_numpy(), owners(counts)
+    if ((prices[1:] > prices[:-1]) | (session[1:] != session[:-1])).all():
+        return frame  # as nearly every service sends them
+    twice = pl.DataFrame({"session": session, "price": prices}).is_duplicated()
+    if twice.any():
+        text = f"{name}: a session has two levels at one price, {prices[twice.arg_true()[0]]}"
+        raise DecodeError(text, data_type=name)
+    levels = levels[np.lexsort((prices, session))]
+    return frame.with_columns(regrouped(levels.to_struct(LEVELS), counts))
 
 
 def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from tidytape.client._answers import (
     described,
     is_clashing,
     joined,
+    with_levels_in_order,
     within,
 )
 from tidytape.errors import DecodeError, QueryError
@@ -255,6 +256,7 @@ class Reading:
         check_identity(frame, query, name)
         check_grid(frame, query, name)
         check_window(frame, query, name)
+        frame = with_levels_in_order(frame, name)
         frame = within(frame, query.start, query.end).drop(DATA_UNTIL, strict=False)
         if is_clashing(frame, query):
             raise DecodeError(
