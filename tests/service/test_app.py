@@ -14,7 +14,7 @@ import pytest
 
 from tidytape import wire
 from tidytape.catalogue import ERROR_STATUS
-from tidytape.schema import schema_of
+from tidytape.schema import schema_of, wire_schema
 from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._tidy import DATA_UNTIL
@@ -505,7 +505,7 @@ def test_both_forms_of_arrow_are_the_same_frame(service: Any, window: Any, more:
     frame = wire.from_arrow(plain.content, name)
     assert wire.from_arrow(once.content, name).equals(frame)
     assert wire.from_arrow(once.content, name).schema == frame.schema
-    assert pl.read_ipc_stream(plain.content).columns == [*schema_of(name).names, DATA_UNTIL]
+    assert pl.read_ipc_stream(plain.content).columns == [*wire_schema(name).names, DATA_UNTIL]
 
 
 def test_an_unknown_parameter_is_named_as_it_was_written(service: Any, window: Any) -> None:

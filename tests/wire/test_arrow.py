@@ -107,12 +107,14 @@ def test_the_frame_of_another_type() -> None:
         from_arrow(to_arrow(FRAME, SKEW), "SKEW")
 
 
-def test_a_stream_that_does_not_name_its_type_is_known_by_its_columns() -> None:
-    """As services of the first releases sent them."""
-    trades = stream(schema_of("TRADE").empty().to_arrow(), None)
-    assert from_arrow(trades, "TRADE").equals(schema_of("TRADE").empty())
-    with pytest.raises(DecodeError, match="has no column side"):
-        from_arrow(stream(FRAME.to_arrow(), None), "BLOCK_BOOK_SNAPSHOT_AGG")
+def test_a_stream_that_does_not_name_its_type_has_the_columns_of_the_first_releases() -> None:
+    schema = schema_of("TRADE")
+    trades = schema.empty().drop(schema.descriptors)
+    assert from_arrow(stream(trades.to_arrow(), None), "TRADE").equals(schema.empty())
+    more = trades.with_columns(extra=pl.lit(1))
+    for other in (schema.empty(), trades.drop("amount"), more):
+        with pytest.raises(DecodeError, match="TRADE: the stream is of type ''"):
+            from_arrow(stream(other.to_arrow(), None), "TRADE")
 
 
 @each_row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
@@ -94,6 +94,31 @@ def last_values(
     times = decisions.select(__at=at).with_columns(__run=decision_runs)
     last = facts.select(column, __at=when).with_columns(__run=numbers)
     return times.join_asof(last, on="__at", by="__run", tolerance=limit, check_sortedness=False)[column]
+
+
+def with_facts(
+    decisions: pl.DataFrame,
+    facts: pl.DataFrame,
+    is_taken: pl.Series,
+    names: Mapping[str, str],
+    *,
+    by: Sequence[str],
+    at: str,
+    when: str,
+    limit: int,
+) -> tuple[pl.DataFrame, bool]:
+    """Return decisions with columns of their last facts, and whether any decision has one.
+
+    ``names`` has the new name of each column of the facts. A fact that is not taken keeps its place, so that no earlier
+    fact takes it. Both frames are sorted as for `last_values`.
+    """
+    import polars as pl
+
+    numbered = facts.select(*by, when, __number=pl.when(is_taken).then(pl.int_range(pl.len())))
+    last = numbered.filter(is_new(numbered, [*by, when]).shift(-1, fill_value=True))
+    numbers = last_values(decisions, last, "__number", by=by, at=at, when=when, limit=limit)
+    columns = facts.select(pl.col(name).gather(numbers).alias(new) for name, new in names.items())
+    return decisions.with_columns(columns.get_columns()), numbers.null_count() < len(numbers)
 
 
 def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.Series, nw.DataFrame[pl.DataFrame]]:

@@ -297,9 +297,9 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
     with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
         metadata = reader.schema.metadata or {}
         _check_version(metadata.get(VERSION_KEY))
-        # Services of old releases do not name the type; then the columns alone say whether it is this one.
-        sent_type = metadata.get(_TYPE, data_type.encode())
-        if sent_type != data_type.encode():
+        sent_type = metadata.get(_TYPE, b"")
+        is_of_first_release = _TYPE not in metadata and {*reader.schema.names} == _first_columns(data_type)
+        if sent_type != data_type.encode() and not is_of_first_release:
             raise Fault(f"the stream is of type {shown(sent_type.decode('utf-8', 'replace'))}")
         sent_schema = reader.schema.remove_metadata()
         constants = read_constants(metadata.get(CONSTANTS_KEY, b"{}"))
@@ -332,6 +332,13 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
         name: pl.Series(name, value).new_from_index(0, rows) for name, (_, value) in constants.items()
     }
     return pl.DataFrame([restored[name] if name in restored else frame[name] for name in whole_schema.names])
+
+
+@cache
+def _first_columns(name: str) -> set[str]:
+    """Return the columns that services of the first releases send, which did not name the type of a stream."""
+    schema = older_schema(name)
+    return {*schema.names} - {*schema.descriptors}
 
 
 def _level_count(batch: Any) -> int:

@@ -26,7 +26,7 @@ from tidytape.errors import NoMatchWarning, QueryError, warn
 from tidytape.frames._door import require
 from tidytape.frames._joined import as_of as with_last
 from tidytape.frames._joined import joined, matched
-from tidytape.frames._sorted import in_order, is_new, last_values
+from tidytape.frames._sorted import in_order, is_new, with_facts
 from tidytape.frames._table import IDENTITY, OpenTable, Rows
 from tidytape.frames._times import dated
 from tidytape.query._values import TimeLike, epoch_seconds
@@ -442,18 +442,11 @@ class _Facts:
         self, decisions: Rows, names: Mapping[str, str], *, at: str, limit: int
     ) -> tuple[Rows, bool]:
         """Return decisions in memory with columns of their facts, as `last_known`, and whether any decision has one."""
-        import polars as pl
-
         sorted_decisions = in_order(decisions.collect("polars").to_native(), [*self.by, at])
-        # A fact that is not single has no number, but keeps its place, so that no earlier fact takes it.
-        numbered = self.rows.select(
-            *self.by, WHEN, __number=pl.when(self.is_single).then(pl.int_range(pl.len()))
+        joined_rows, has_met = with_facts(
+            sorted_decisions, self.rows, self.is_single, names, by=self.by, at=at, when=WHEN, limit=limit
         )
-        last = numbered.filter(is_new(numbered, [*self.by, WHEN]).shift(-1, fill_value=True))
-        numbers = last_values(sorted_decisions, last, "__number", by=self.by, at=at, when=WHEN, limit=limit)
-        columns = self.rows.select(pl.col(name).gather(numbers).alias(new) for name, new in names.items())
-        has_met = numbers.null_count() < len(numbers)
-        return nw.from_native(sorted_decisions.with_columns(columns.get_columns())).lazy(), has_met
+        return nw.from_native(joined_rows).lazy(), has_met
 
 
 def _warn_of_repeated(facts: OpenTable[Any], by: list[str]) -> None:
