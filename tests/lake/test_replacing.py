@@ -73,7 +73,7 @@ downloads = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(files=downloads, replace=st.booleans(), size=st.integers(1, 5))
 def test_any_files_one_after_the_other(
     tmp_path_factory: pytest.TempPathFactory,
@@ -165,7 +165,7 @@ def test_the_cases_of_daily_downloads(lake: Lake, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     before=st.dictionaries(st.integers(0, 300), st.integers(1, 9).map(float), min_size=1),
     file=st.dictionaries(st.integers(0, 300), st.integers(1, 9).map(float), min_size=1),
