@@ -57,7 +57,7 @@ class PulledMarket:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Its exchange and raw symbol in the lake, as files of the same market have them."""
+        """The exchange and raw symbol that the market has in the lake, the same that its files would get."""
         exchange = EXCHANGES.get(self.source, self.source.upper())
         words = [self.listing["type"], "inverse" if self.listing.get("inverse") else "linear", "contract"]
         parts = PARTS.get(exchange, {"contract": f"{exchange}_FUTURES"})

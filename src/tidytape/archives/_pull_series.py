@@ -1,4 +1,4 @@
-"""One series of a pull: a kind of data of one market, from its pages into the lake, and its holes."""
+"""Pull one kind of data of one market: fetch its pages, put their rows into the lake, and find the holes."""
 
 from __future__ import annotations
 

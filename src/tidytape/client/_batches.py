@@ -275,7 +275,7 @@ class Reading:
             if not frame.height:
                 continue
             if data_type(name).has_sessions:
-                parts[TPO_SESSIONS.name][change] = sessions_of(frame, name)
+                parts[TPO_SESSIONS.name][change] = sessions_of(frame)
                 parts[name][change] = levels_of(frame, name)
             else:
                 parts[name][change] = frame

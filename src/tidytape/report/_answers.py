@@ -298,7 +298,7 @@ class Answers:
             raise self._damaged(entry, "a point has no time")
         if LEVELS not in frame.columns:
             return frame
-        return profile.with_sessions(levels_of(frame, data_type), sessions_of(frame, data_type))
+        return profile.with_sessions(levels_of(frame, data_type), sessions_of(frame))
 
     def _damaged(self, entry: TapeEntry, fault: str) -> TapeError:
         message = f"{self.path}: entry {entry.number} is damaged: {printable(fault)}"

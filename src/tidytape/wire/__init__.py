@@ -1,7 +1,7 @@
 """The wire: JSON and Arrow bodies to tidy frames, and back; and frames without lists, for CSV.
 
 ``decode`` and ``encode`` are inverses over one schema, `tidytape.schema.wire_schema`. They read the fields, levels and
-envelope of every data type from `tidytape.catalogue`, so no code in here names a data type.
+envelope of every data type from `tidytape.catalogue`, so they name no data type.
 
 ==========================  =============================================================
 `decode`, `encode`          one data type: JSON body to tidy frame, tidy frame to JSON body

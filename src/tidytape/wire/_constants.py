@@ -49,7 +49,7 @@ class Constant:
     dtype: Any
 
     def array(self, zeros: Any) -> Any:
-        """Return the column with its value on every row; ``zeros`` are as many zeros [uint32], to be shared."""
+        """Return the column as Arrow; ``zeros``, a 0 for each row [uint32], serves all constants of an answer."""
         if self.value is None:
             return pa.nulls(len(zeros), self.dtype)
         if self.dtype == CATEGORY:
@@ -64,8 +64,9 @@ def _words(word: str) -> Any:
 
 
 def constant_of(column: Any) -> Constant | None:
-    """Return the value of a column with at least one row; None if its rows differ or the value cannot travel once.
+    """Return the value that all rows of a column have; None if they differ, or if JSON cannot hold the value.
 
+    The column has at least one row.
     Values are compared bit by bit: 0.0 and -0.0 differ.
 
     Examples

@@ -97,22 +97,19 @@ def levels_of(frame: pl.DataFrame, name: str = "TPO_AGG") -> pl.DataFrame:
     columns = frame.select(column for column in names if column in frame.columns)[session]
     flags = [_marked(frame[prices], session, rows["price"]).alias(flag) for flag, prices in LISTS.items()]
     levels = pl.concat([columns, rows, pl.DataFrame(flags)], how="horizontal")
-    block = frame[IN_PROGRESS] if IN_PROGRESS in frame.columns else pl.Series([None], dtype=pl.Int64)
-    if len(block) != frame.height:
-        block = block.new_from_index(0, frame.height)
+    unknown = pl.Series([None], dtype=pl.Int64).new_from_index(0, frame.height)
+    block = frame[IN_PROGRESS] if IN_PROGRESS in frame.columns else unknown
     touched = pl.col("last_touch_block") >= block.gather(session)
     in_progress = pl.when("is_final").then(pl.lit(value=False)).otherwise(touched)
     return schema.conform(levels.with_columns(is_in_progress=in_progress))
 
 
-def sessions_of(frame: pl.DataFrame, name: str = "TPO_AGG") -> pl.DataFrame:
+def sessions_of(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the sessions of market profiles as they travel.
 
     Parameters
     ----------
-    frame : polars.DataFrame, one row per session, schema ``wire_schema(name)``
-    name : str
-        The data type.
+    frame : polars.DataFrame, one row per session, schema ``wire_schema("TPO_AGG")``
 
     Returns
     -------
@@ -132,7 +129,7 @@ def sessions_of(frame: pl.DataFrame, name: str = "TPO_AGG") -> pl.DataFrame:
 
 @cache
 def reserved_names(name: str) -> frozenset[str]:
-    """Return the names that no unknown field of a level may have: other columns of levels and of sessions."""
+    """Return the names that an unknown field of a level may not have, because columns of ours have them."""
     travelling_columns = wire_schema(name, grouped=True)
     in_levels = (column.name for column in travelling_columns[LEVELS].inner)
     names = {*schema_of(name, grouped=True).names, *travelling_columns.names, IN_PROGRESS}
@@ -157,20 +154,16 @@ def travelling(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     DecodeError
         If a session has different facts on its levels.
     """
-    facts = data_type(name)
-    if not facts.has_sessions or LEVELS in frame.columns or "price" not in frame.columns:
+    if not data_type(name).has_sessions or LEVELS in frame.columns or "price" not in frame.columns:
         return frame
-    in_levels = {*(field.column for field in facts.levels[0].fields)}
     known = {*wire_schema(name, grouped=True).names, *(field.column for field in DESCRIPTOR_FIELDS)}
     sessions = frame.select(column for column in frame.columns if column in known).unique(maintain_order=True)
-    in_levels |= {column for column in frame.columns if column not in known}
+    in_levels = (column for column in frame.columns if column not in known)
     key = [column for column in _SESSION if column in frame.columns]
     if repeated := int(sessions.select(key).is_duplicated().sum()):
         text = f"{name}: {counted(repeated, 'session')} came twice with different values"
         raise DecodeError(text, data_type=name)
-    return nested(
-        frame.select(*key, *(column for column in frame.columns if column in in_levels)), sessions, name
-    )
+    return nested(frame.select(*key, *in_levels), sessions, name)
 
 
 def block_in_progress(until: pl.Expr) -> pl.Expr:
@@ -183,23 +176,27 @@ def block_in_progress(until: pl.Expr) -> pl.Expr:
 
 def row_count(frame: pl.DataFrame) -> int:
     """Return the number of rows of a frame as it travels; of market profiles the number of their levels."""
-    return int(rows_before(frame)[-1])
+    return int(frame[LEVELS].list.len().sum()) if LEVELS in frame.columns else frame.height
 
 
 def rows_before(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
     """Return how many rows, or levels, stand before each row, and after the last."""
     if LEVELS not in frame.columns:
         return np.arange(frame.height + 1)
-    return np.concatenate([np.zeros(1, np.int64), _counts(frame).cumsum()])
+    return np.concatenate([np.zeros(1, np.int64), lengths(frame[LEVELS]).cumsum()])
 
 
-def _counts(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
-    return frame[LEVELS].list.len().fill_null(0).cast(pl.Int64).to_numpy()
+def lengths(lists: pl.Series) -> npt.NDArray[np.int64]:
+    """Return how many values each list of a column has, 0 for null."""
+    # Rename the column: list methods look it up by name, and would read a name such as "^open$" as a pattern.
+    return lists.alias("lists").list.len().fill_null(0).cast(pl.Int64).to_numpy()
 
 
 def unnested(frame: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Return the levels of all sessions, one after the other, and how many each session has."""
-    return frame[LEVELS].explode(empty_as_null=False, keep_nulls=False).struct.unnest(), _counts(frame)
+    return frame[LEVELS].explode(empty_as_null=False, keep_nulls=False).struct.unnest(), lengths(
+        frame[LEVELS]
+    )
 
 
 def regrouped(rows: pl.Series, counts: npt.NDArray[np.int64]) -> pl.Series:
@@ -220,14 +217,10 @@ def _marked(lists: pl.Series, session: npt.NDArray[np.uint32], prices: pl.Series
     listed = pl.DataFrame({"session": sessions, "price": lists}).explode(
         "price", empty_as_null=False, keep_nulls=False
     )
+    listed = listed.unique().with_columns(mark=pl.lit(value=True))
     rows = pl.DataFrame({"session": session, "price": prices})
-    if listed.is_empty():
-        marks = pl.Series([False]).new_from_index(0, rows.height)
-    else:
-        listed = listed.unique().with_columns(mark=pl.lit(value=True))
-        marks = rows.join(listed, on=["session", "price"], how="left", maintain_order="left")[
-            "mark"
-        ].fill_null(value=False)
+    rows = rows.join(listed, on=["session", "price"], how="left", maintain_order="left")
+    marks = rows["mark"].fill_null(value=False)
     if not lists.null_count():
         return marks
     is_known = lists.is_not_null().gather(session)

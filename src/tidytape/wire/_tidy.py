@@ -33,7 +33,7 @@ from tidytape.catalogue import (
 from tidytape.schema import LEVELS, wire_schema
 from tidytape.times import INTERVALS, SECOND
 from tidytape.wire._faults import Fault, check_cells
-from tidytape.wire._sessions import IN_PROGRESS, block_in_progress, owners, regrouped, reserved_names
+from tidytape.wire._sessions import IN_PROGRESS, block_in_progress, lengths, owners, regrouped, reserved_names
 from tidytape.wire._text import join, value
 
 Counts = npt.NDArray[np.int64]
@@ -109,9 +109,11 @@ class Parts:
         levels_per_point = np.sum([part.counts for part in self.levels], axis=0)
         if data_type.derives_volume and LEVEL_VOLUMES.column in self.points.columns:
             volumes = self.points[LEVEL_VOLUMES.column]
-            lengths = _lengths(volumes)
-            for point in np.flatnonzero(volumes.is_not_null().to_numpy() & (lengths != levels_per_point))[:1]:
-                count = int(lengths[point])
+            volume_counts = lengths(volumes)
+            for point in np.flatnonzero(
+                volumes.is_not_null().to_numpy() & (volume_counts != levels_per_point)
+            )[:1]:
+                count = int(volume_counts[point])
                 levels = f"{levels_per_point[point]} levels"
                 raise Fault(f"{LEVEL_VOLUMES.name} has {count} values for {levels}", length=count)
         check_cells(int(levels_per_point.sum()), columns, size)
@@ -195,12 +197,6 @@ class Parts:
         unknown = pl.lit(None, pl.Float64).repeat_by("counts")
         volume = volumes.select(pl.coalesce(name, unknown).explode()).to_series()
         return levels.with_columns(volume=pl.coalesce(pl.col("buy_volume") + pl.col("sell_volume"), volume))
-
-
-def _lengths(lists: pl.Series) -> Counts:
-    """Return how many values each list of a column has."""
-    # Rename the column: list methods look it up by name, and would read a name such as "^open$" as a pattern.
-    return lists.alias("lists").list.len().fill_null(0).cast(pl.Int64).to_numpy()
 
 
 @cache
@@ -322,7 +318,7 @@ def finality(columns: Collection[str], *, until: pl.Expr, length: pl.Expr) -> pl
 
 
 def epoch_nanoseconds(times: pl.Series) -> npt.NDArray[np.int64]:
-    """Return times without nulls as ns since the epoch, without starting the engine of polars, as `to_physical` does.
+    """Return times, of which none is null, as ns since the epoch. `to_physical` would start the engine of polars.
 
     Examples
     --------

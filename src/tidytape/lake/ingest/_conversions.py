@@ -277,7 +277,7 @@ class _Sources:
         return f"{amount.unit}{_TOLD}" if self.parsed.is_described and not is_known else None
 
     def is_told(self, table: Table, unit: CountedUnit) -> bool:
-        """Return whether the kind of the file tells the unit of its rows, so that earlier files may count another."""
+        """Return whether the kind of the file tells the unit of its rows; files before it may count another unit."""
         has_rows = any(batch.table is table for batch in self.parsed.batches)
         is_stated = self.market.stated_unit is not None
         return has_rows and self.parsed.is_described and not is_stated and unit is not CountedUnit.CONTRACTS

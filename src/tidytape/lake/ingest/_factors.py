@@ -135,7 +135,7 @@ def _unit_of(key: MarketKey, in_file: Market | None, market: Market) -> tuple[in
         number = multiple_of(named, *key)
         return None if number is None else (number, named)
     is_ticker = market.quote is not None or (in_file is not None and in_file.quote is not None)
-    # A ticker may begin with any number, so only an exchange's own way of writing counts.
+    # The ticker of a coin may begin with a number, so without one the factor must be written as the exchange writes it.
     return multiple(*key, name="" if is_ticker else coin_of(in_file))
 
 
@@ -193,7 +193,7 @@ def _per_coin(rows: pl.DataFrame, *, by_market: Mapping[MarketKey, Decimal], tab
 _MOST_PLACES = 22
 """Largest power of ten that is a float."""
 _WHOLE = 2**53
-"""Up to here every whole number is a float."""
+"""A float holds every whole number up to this one exactly."""
 
 
 def product(numbers: NDArray[np.float64], factor: Decimal, *, power: int) -> NDArray[np.float64]:

@@ -233,7 +233,7 @@ class MarketReport:
         Number of its rows in the lake, by the name of each table in which it has rows and, if a file was written, to
         which the files were written.
     factor : float or None
-        Coins in one unit that the exchange trades; None if a unit is a coin.
+        How many coins one unit is that the exchange trades; None if a unit is a coin.
     """
 
     exchange: str
