@@ -24,7 +24,8 @@ from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.service.answer._engine import Engine
-from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades, rows_within
+from tidytape.service.answer._estimate import Estimate, Statistics, estimated, rows_within
+from tidytape.service.answer._pages import require_trades
 from tidytape.service.answer._scan import Limits, Market
 
 NS = 10**9
@@ -62,8 +63,8 @@ class Told:
         self.counted += 1
         return sum(start <= time < end for time in self.times)
 
-    def first_trades(self, one: Market, start: int, end: int, most: int) -> list[int]:
-        return [time for time in self.times if start <= time < end][:most]
+    def first_trades(self, one: Market, start: int, end: int, most: int) -> NDArray[np.int64]:
+        return np.array([time for time in self.times if start <= time < end][:most])
 
 
 def query(name: str = "TRADE_SIDE_AGNOSTIC_AGG", *, days: int = 1, **more: Any) -> PointsQuery:

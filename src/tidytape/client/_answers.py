@@ -12,7 +12,7 @@ import polars as pl
 
 from tidytape import wire
 from tidytape.budget import weight
-from tidytape.catalogue import POINTS_PER_WEIGHT, AmountUnit, Interval, TPOSession
+from tidytape.catalogue import POINTS_PER_WEIGHT, AmountUnit, Interval, SortDirection, TPOSession
 from tidytape.client._steps import Answer, printable
 from tidytape.client._window import longest
 from tidytape.errors import DecodeError, IncompleteDataError, counted
@@ -244,17 +244,9 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     IncompleteDataError
         If a point came twice with different values.
     """
-    name = query.type[0]
-    grouped = query.group_by is not None
-    schema = wire_schema(name, grouped=grouped)
-    key = schema.key_of(grouped=grouped)
-    newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
-    if not frames:
-        return schema.empty()
-    frame = schema.conform(concatenated(frames))
-    if _is_one_series_in_order(frame, key):
-        return frame.reverse() if newest_first else frame
-    frame = in_order(frame, key, newest_first=newest_first)
+    frame, name, key = ordered(frames, query), query.type[0], _key_of(query)
+    if _are_in_order(frame, key):
+        return frame
     frame, clash = without_repeats(frame, key)
     if not clash.is_empty():
         seconds = tuple(clash["timestamp"].dt.epoch("s").unique().sort())
@@ -263,6 +255,23 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
             missing=tuple((second, second + 1) for second in seconds),
         )
     return frame
+
+
+def ordered(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
+    """Return one frame of the parts of a window, as `joined`, of parts that have each point once."""
+    schema, key = wire_schema(query.type[0], grouped=query.group_by is not None), _key_of(query)
+    if not frames:
+        return schema.empty()
+    frame = schema.conform(concatenated(frames))
+    newest_first = query.sort_direction is SortDirection.DESC
+    if not newest_first and _are_in_order(frame, key):
+        return frame
+    return in_order(frame, key, newest_first=newest_first)
+
+
+def _key_of(query: PointsQuery) -> tuple[str, ...]:
+    grouped = query.group_by is not None
+    return wire_schema(query.type[0], grouped=grouped).key_of(grouped=grouped)
 
 
 def in_order(frame: pl.DataFrame, key: Sequence[str], *, newest_first: bool = False) -> pl.DataFrame:
@@ -278,13 +287,30 @@ def in_order(frame: pl.DataFrame, key: Sequence[str], *, newest_first: bool = Fa
     return frame.sort(columns, descending=descending, maintain_order=True)
 
 
-def _is_one_series_in_order(frame: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Return whether a frame has one series without levels, in which each point is later than the point before."""
-    times = epoch_nanoseconds(frame["timestamp"])
-    if "price" in key or not (times[1:] > times[:-1]).all():
-        return False
-    columns = (frame[name].to_physical() for name in key if name != "timestamp")
-    return all(column.null_count() in (0, len(column)) and column.min() == column.max() for column in columns)
+def _are_in_order(frame: pl.DataFrame, key: Sequence[str]) -> bool:
+    """Return whether rows are certainly in the order of `in_order`, oldest first, and no two have the same key.
+
+    It takes less than a sort: a column with one value is not compared, and the others only in rows that are equal in
+    the columns before them.
+    """
+    columns = [frame[name] for name in key if name not in {"side", "id"} or "id" not in key]
+    if "id" in key:
+        columns += [frame["id"].str.len_chars(), frame["id"]]
+    ties = np.arange(frame.height - 1)  # rows that are equal to the next one so far
+    for column in columns:
+        values = column.to_physical()
+        if values.null_count() == len(values) or (not values.null_count() and values.min() == values.max()):
+            continue
+        if values.null_count() or column.dtype == pl.Categorical:
+            return False
+        is_whole = len(ties) == len(values) - 1
+        rows, next_rows = (values[:-1], values[1:]) if is_whole else (values[ties], values[ties + 1])
+        if (next_rows < rows).any():
+            return False
+        ties = ties[(next_rows == rows).to_numpy()]
+        if not len(ties):
+            return True
+    return not len(ties)
 
 
 # --- whether an answer is complete ---

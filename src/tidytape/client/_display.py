@@ -129,6 +129,12 @@ class Bar:
         if self._bar is not None:
             self._bar.update()
 
+    def expect(self, requests: int) -> None:
+        """Count more requests as still to do."""
+        if self._bar is not None and requests:
+            self._bar.total += requests
+            self._bar.refresh()
+
     def looks_ahead(self, weight: int) -> None:
         """Warn that part of the weight is for a time more than a day ahead of now. [weight]"""
         if weight:

@@ -41,7 +41,7 @@ from tidytape.client._plans import Plan, PlanPart, planned
 from tidytape.client._reasons import Reason, in_every_part, warn_of_empty
 from tidytape.client._series import FetchQuery, SeriesMethods, refuse_ignored
 from tidytape.client._settings import Backend, Settings, one_of
-from tidytape.client._steps import Call, Flow
+from tidytape.client._steps import Call, Flow, closed_error
 from tidytape.client._streams import StreamMethods
 from tidytape.client._tape import NO_TAPE, Recorder
 from tidytape.client._window import Window, covering
@@ -580,7 +580,7 @@ class Endpoints(
         query = yield from self._resolved(query)
         window = Window.of(query.queries)
         if self._tape is NO_TAPE:
-            answer, metadata = yield from fetched(self._settings, window)
+            answer, metadata = yield from self._window(window)
             return _finished(query, answer, metadata)
         tape, ask = self._tape, _ask_of(window)
         seconds = 0.0  # how long the fetch takes; no time from the tape
@@ -590,7 +590,7 @@ class Endpoints(
             metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.facts)
         else:
             began = time.monotonic()
-            answer, metadata = yield from fetched(self._settings, window)
+            answer, metadata = yield from self._window(window)
             seconds = round(time.monotonic() - began, 3)
         frame, metadata = _finished(query, answer, metadata)
         facts = metadata.recorded | {"seconds": seconds}
@@ -599,6 +599,17 @@ class Endpoints(
             facts["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
         yield Call(partial(tape.add, ask, answer, facts))
         return frame, metadata
+
+    def _window(self, window: Window) -> Flow[tuple[pl.DataFrame, Metadata]]:
+        """Fetch a window from the service, or compute it here if the lake is in this process and nothing is cached."""
+        points = getattr(self._transport, "points", None)
+        if points is None or self._settings.cache is not None:
+            return (yield from fetched(self._settings, window))
+        from tidytape.client._computed import computed
+
+        if self._closed:
+            raise closed_error()
+        return (yield from computed(points, window, shows=self._settings.progress))
 
     def _fetched(self, query: FetchQuery) -> Flow[Fetched[Any]]:
         frame, metadata = yield from self._answered(query)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, pairwise
+from types import MappingProxyType
 from typing import TypeVar
 
 import filelock
@@ -52,10 +54,13 @@ from tidytape.times import Span, union, without
 from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._notes import Note
+from tidytape.wire._pages import PAGE_ENDS, PAGES, read_page_ends
 
 R = TypeVar("R")
 
 _ACCEPT = f"{ONCE_MIME}, {ARROW_MIME};q=0.9, {JSON_MIME};q=0.8"
+_IN_PAGES: Mapping[str, str] = MappingProxyType({"Prefer": PAGES})
+_NO_PAGES: Mapping[str, str] = MappingProxyType({})
 _POLL = 0.1
 """Pause between two looks whether the other process has finished its fetch. [s]"""
 
@@ -93,8 +98,10 @@ def fetched(settings: Settings, window: Window) -> Flow[tuple[pl.DataFrame, Meta
                 requests = covering(window, missing_spans, burst=settings.quota.burst)
             with progress(window.data_type, len(requests), shows=settings.progress) as bar:
                 fetch.announce(missing_spans, requests, bar)
-                if requests:
-                    yield Together([fetch.request(query, bar) for query in requests])
+                while requests:  # an answer may name more
+                    further = yield Together([fetch.request(query, bar) for query in requests])
+                    requests = [*chain.from_iterable(further)]
+                    bar.expect(len(requests))
                 yield from fetch.check(bar)
             yield from fetch.tidy_cache()
     frame = joined([part for part in fetch.frames if part.width], window.query)
@@ -203,31 +210,33 @@ class _Fetch:
         if not is_too_long(settings, wait):
             bar.waits(wait)
 
-    def request(self, query: PointsQuery, bar: Bar) -> Flow[None]:
-        """Fetch the points of one request, in shorter requests if it has more trades than the service gives at once."""
-        start, longest = query.start, query.period
+    def request(self, query: PointsQuery, bar: Bar) -> Flow[list[PointsQuery]]:
+        """Fetch the points of one request; return the requests for what its answer does not have.
+
+        A window with more trades than the service gives at once has several pages. The answer is the first, and names
+        the ends of the others. A service that does not know pages refuses such a window.
+        """
+        further: list[PointsQuery] = []
         try:
             if self._settings.quota.is_asked:  # other requests are on their way, and the budget is not known
                 yield from informed(self._settings)
-            while start < query.end:
-                shorter = query.model_copy(update={"start": start, "end": min(start + longest, query.end)})
-                try:
-                    part = yield from self._ask(shorter, bar)
-                except QueryError as error:
-                    longest = _shorter_period(shorter, error)
-                    continue
+            try:
+                part, further = yield from self._ask(query, bar)
+            except QueryError as error:
+                further = _shorter(query, error)
+            else:
                 if spans_to_check(part):
                     self._unchecked.append(part)
                 else:
                     self._complete += [part] if is_dense(part.query) else []
                     yield from self._accept(part)
-                start, longest = shorter.end, min(query.period, 2 * longest)
         except (ServiceError, BudgetError) as error:
             self._flag(error, [(query.start, query.end)])
         bar.advance()
+        return further
 
-    def _ask(self, query: PointsQuery, bar: Bar) -> Flow[Part]:
-        """Send one request, and decode its answer."""
+    def _ask(self, query: PointsQuery, bar: Bar) -> Flow[tuple[Part, list[PointsQuery]]]:
+        """Send one request, and decode its answer; also return the requests for the other pages of the window."""
         settings = self._settings
         now = time.time()  # before the request: an interval that is over now is over in the answer too
         answer = yield from ask(
@@ -238,14 +247,18 @@ class _Fetch:
             cost=weight(query),
             waits=bar.waits,
             tally=self._tally,
+            headers=_NO_PAGES if query.grid else _IN_PAGES,
         )
+        ends = read_page_ends(answer.headers.get(PAGE_ENDS), start=query.start, end=query.end)
+        page, *further = (self._window.request(*span) for span in pairwise((query.start, *ends)))
+        self._tally.weight += weight(page) - weight(query)  # the service charges the page alone
         # The earlier of both clocks, less a minute: a service may still change an interval that has just ended.
         settled_until = min(now, answer.sent_at) - SETTLING
-        frame = decoded(answer, query, absent=settings.absent)
+        frame = decoded(answer, page, absent=settings.absent)
         notes = notes_of(answer)
         settings.quota.has_notes |= notes is not None
         self._notes += notes or ()
-        return Part(query, frame, notes, self._window.closed(settled_until), settled_until)
+        return Part(page, frame, notes, self._window.closed(settled_until), settled_until), further
 
     def _accept(self, part: Part) -> Flow[None]:
         """Take the points of a complete answer, and cache them."""
@@ -303,7 +316,7 @@ class _Fetch:
             total_weight += weight(query)
             if total_weight > most_weight(part.query):
                 raise _unchecked_error(part, span)
-            (probe,) = yield Together([self._ask(query, bar)])
+            ((probe, _),) = yield Together([self._ask(query, bar)])
             extra_points = new_points(probe.frame, part.frame, span)
             if not extra_points.is_empty():
                 raise _cut_error(part, extra_points, span)
@@ -391,10 +404,10 @@ def _warn(error: Exception) -> None:
     warn(RuntimeWarning(f"the cache cannot be written: {error}"))
 
 
-def _shorter_period(query: PointsQuery, error: QueryError) -> int:
-    """Return a shorter period for a request with more trades than the service gives at once. [s]
+def _shorter(query: PointsQuery, error: QueryError) -> list[PointsQuery]:
+    """Return two shorter requests for a request with more trades than the service gives at once.
 
-    It is the period that the service names, or else half the period. The service charges nothing for a refused request.
+    The first is as long as the service says, or else half as long. The service charges nothing for a refused request.
 
     Raises
     ------
@@ -406,7 +419,10 @@ def _shorter_period(query: PointsQuery, error: QueryError) -> int:
     hinted_period = hinted_window(str(error))
     if hinted_period == 0:
         raise error
-    return hinted_period if hinted_period is not None and hinted_period < query.period else query.period // 2
+    is_shorter = hinted_period is not None and hinted_period < query.period
+    middle = query.start + (hinted_period if hinted_period and is_shorter else query.period // 2)
+    spans = (query.start, middle), (middle, query.end)
+    return [query.model_copy(update={"start": start, "end": end}) for start, end in spans]
 
 
 def _check_filled(frame: pl.DataFrame, window: Window) -> None:

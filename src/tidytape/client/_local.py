@@ -38,6 +38,8 @@ from tidytape.lake import Lake, LakeReader
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from tidytape.service._in_process import PointsInProcess
+
 
 _LONGEST_ANSWER = 3_600.0  # longest time of one answer [s]
 _UNPACKED = "identity"  # no compression, because memory is fast
@@ -55,13 +57,22 @@ class AppTransport(httpx.BaseTransport):
         True: the timeout of a request limits the whole answer, so the client needs no thread of its own to limit it.
     lake : LakeReader or None
         The lake of the app.
+    points : PointsInProcess or None
+        What computes points without the app.
     """
 
     ends_in_time = True
 
-    def __init__(self, app: ASGIApp, *, lake: LakeReader | None = None, folder: str | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        lake: LakeReader | None = None,
+        folder: str | None = None,
+        points: PointsInProcess | None = None,
+    ) -> None:
         self._app = app
-        self.lake = lake
+        self.lake, self.points = lake, points
         self.is_demo = folder is not None
         self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)
         self._resources = _Resources(folder)
@@ -101,9 +112,16 @@ class AppTransport(httpx.BaseTransport):
 class AsyncAppTransport(httpx.ASGITransport):
     """Carries the requests of asyncio code to an ASGI app."""
 
-    def __init__(self, app: ASGIApp, *, lake: LakeReader | None = None, folder: str | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        lake: LakeReader | None = None,
+        folder: str | None = None,
+        points: PointsInProcess | None = None,
+    ) -> None:
         super().__init__(app, raise_app_exceptions=False)
-        self.lake = lake
+        self.lake, self.points = lake, points
         self.is_demo = folder is not None
         self._resources = _Resources(folder)
         self._finalizer = weakref.finalize(self, self._resources.let_go)
@@ -129,6 +147,8 @@ def connection(
     """Return the arguments of a client whose service reads a lake; for None, a new copy of the demo's lake."""
     refuse_fork()
     from tidytape.service import Key, Keys, create_app, hashed
+    from tidytape.service._buckets import MemoryBuckets
+    from tidytape.service._in_process import PointsInProcess
 
     if fixed_options := options.keys() & {"base_url", "api_key", "transport"}:
         raise TypeError(f"a client in this process has its own {min(fixed_options)}")
@@ -136,7 +156,11 @@ def connection(
     opened_lake = Lake(path)
     key = secrets.token_urlsafe(32)
     keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
-    app = create_app(opened_lake, keys, tiers={_UNLIMITED.name: _UNLIMITED})
+    buckets = MemoryBuckets()
+    app = create_app(opened_lake, keys, tiers={_UNLIMITED.name: _UNLIMITED}, buckets=buckets)
+    points = PointsInProcess(
+        opened_lake, lambda weight: buckets.counted_now("local", _UNLIMITED, take=weight)
+    )
     # Only a cache needs an address per lake. Reading the version of every table, which the address depends on, takes
     # longer than everything else here.
     name = _name(opened_lake) if options.get("cache") or options.get("offline") else "lake"
@@ -144,7 +168,7 @@ def connection(
     return {
         "base_url": f"http://{name}.{LOCAL}",
         "api_key": key,
-        "transport": transport(app, lake=opened_lake, folder=str(path) if lake is None else None),
+        "transport": transport(app, lake=opened_lake, folder=str(path) if lake is None else None, points=points),
         "max_body": sys.maxsize,
         "timeout": _LONGEST_ANSWER,
         "deadline": _LONGEST_ANSWER,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -44,6 +45,9 @@ from tidytape.wire._holdings import decode_holdings
 from tidytape.wire._tidy import concatenated
 
 
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
 def ask(
     settings: Settings,
     path: str,
@@ -54,6 +58,7 @@ def ask(
     until: float | None = None,
     waits: Callable[[float], None] | None = None,
     tally: Tally | None = None,
+    headers: Mapping[str, str] = _NO_HEADERS,
 ) -> Flow[Answer]:
     """Send one GET again and again, until it is answered, the attempts are used up or the deadline would pass.
 
@@ -75,6 +80,8 @@ def ask(
         Called with the time that the request has to wait for the budget. [s]
     tally : Tally, optional
         Counts the requests and their weight.
+    headers : mapping of str to str
+        More headers of the request.
 
     Returns
     -------
@@ -112,7 +119,9 @@ def ask(
                 yield Wait(pause.pop())
             with attempt:
                 timeout = max(0.001, min(settings.timeout, until - time.monotonic()))
-                step = Send(get(settings, path, params, accept, timeout), until, settings.max_body)
+                request = get(settings, path, params, accept, timeout)
+                request.headers.update(headers)
+                step = Send(request, until, settings.max_body)
                 line = settings.quota.line
                 answer = (yield step) if step.remaining else TimeoutError()
                 if not isinstance(answer, _UNSENT):
@@ -332,7 +341,7 @@ def refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     }
     text = f"HTTP {status} {code or ''}".strip() + f": {message}"
     if status in _WRONG or code == "POINT_LIMIT_EXCEEDED":
-        return _refused_query(message, query_facts, code or "INVALID_PARAMS", status)
+        return refused_query(message, query_facts, code or "INVALID_PARAMS", status)
     if status == httpx.codes.UNAUTHORIZED:
         return AuthenticationError(text, **facts)
     if status == httpx.codes.FORBIDDEN:
@@ -357,7 +366,7 @@ _IN_PYTHON = {**FIELDS, **{route: call for call, route in ROUTES.items()}}
 """The names in Python of the parameters and the routes of the API."""
 
 
-def _refused_query(message: str, facts: Mapping[str, str], code: str, status: int) -> RefusedQueryError:
+def refused_query(message: str, facts: Mapping[str, str], code: str, status: int) -> RefusedQueryError:
     """Return the error of a refused query. A service that sends no ``facts`` says everything in its message."""
     before_colon, colon, after_colon = message.partition(": ")
     name = facts.get("parameter", before_colon if colon else "request")

@@ -23,7 +23,8 @@ from tidytape.service._accounts import Account
 from tidytape.service._buckets import UnreachableError
 from tidytape.service._responses import etag
 from tidytape.service.answer._engine import Engine
-from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades
+from tidytape.service.answer._estimate import Estimate, Statistics, estimated
+from tidytape.service.answer._pages import found_ends, pages, require_trades
 from tidytape.service.answer._scan import MarketsByType
 from tidytape.service.work._bounds import Looks, Unsent
 from tidytape.service.work._computing import (
@@ -139,6 +140,9 @@ class Prepared:
         The markets that the query selects, by data type.
     estimate : Estimate
         What the answer takes.
+    page_ends : tuple of int
+        If the caller takes pages and the window has more than one: the ends of all, of which the query is the first.
+        [s since the epoch]
     """
 
     query: PointsQuery
@@ -148,6 +152,7 @@ class Prepared:
     lake: LakeReader
     markets: MarketsByType
     estimate: Estimate
+    page_ends: tuple[int, ...] = ()
 
 
 class Points:
@@ -185,6 +190,8 @@ class Points:
         account: Account,
         facts: dict[str, object],
         form_of: Callable[[PointsQuery], str],
+        *,
+        takes_pages: bool = False,
     ) -> Prepared:
         """Read a query and find what its answer takes.
 
@@ -198,6 +205,8 @@ class Points:
             What the log says of the request; the query is added.
         form_of : callable
             Returns the media type of the answer to a query.
+        takes_pages : bool
+            Whether the caller takes the first page of a window with more trades than one answer may have.
 
         Raises
         ------
@@ -212,14 +221,18 @@ class Points:
             facts.update(route="points", type=",".join(data_type.name for data_type in query.data_types))
             require_tier(account, query, now=self._clock() // SECOND)
             form, lake = form_of(query), self._engine.lake.now()
+            statistics, ends = Statistics(lake), [query.end]
             with PointsQuery.named_as_on_wire():
                 markets = self._engine.at(lake).markets(query)
-                statistics = Statistics(lake)
+                if takes_pages and query.data_types[0].interval_optional and len(query.type) == 1:
+                    ends = found_ends(query, markets, statistics)
+                    query = pages(query, ends)[0]
                 tag = etag(lake, query, form=form, now=self._clock() // SECOND)
                 estimate = estimated(query, markets, statistics)
                 estimate.require(query, self._computing.limits)
                 require_trades(query, markets, statistics)
-            return Prepared(query, account, form, tag, lake, markets, estimate)
+            page_ends = tuple(ends) if len(ends) > 1 else ()
+            return Prepared(query, account, form, tag, lake, markets, estimate, page_ends)
 
         return await self._looks.run(account.key.id, look_up)
 

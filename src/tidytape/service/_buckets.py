@@ -102,6 +102,10 @@ class MemoryBuckets(Buckets):
 
     async def counted(self, owner: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
         """Take a weight if the bucket holds it, or put one back; return the state."""
+        return self.counted_now(owner, tier, take=take, give_back=give_back)
+
+    def counted_now(self, owner: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
+        """Do what ``counted`` does, in code that has no event loop."""
         now = self._clock() // MICROSECOND * MICROSECOND
         # If two threads find no bucket at the same time, both get the one that was stored first.
         new_bucket = TokenBucket(tier.per_minute, tier.burst, now_ns=now)

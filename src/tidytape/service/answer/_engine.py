@@ -109,7 +109,9 @@ class Engine:
             if scan.needs_rates:
                 _ = scan.rates
 
-    def frames(self, query: PointsQuery, markets: MarketsByType) -> list[tuple[str, pl.DataFrame]]:
+    def frames(
+        self, query: PointsQuery, markets: MarketsByType, *, ordered: bool = True
+    ) -> list[tuple[str, pl.DataFrame]]:
         """Compute the answer: a tidy frame per data type, in the order of the query.
 
         Parameters
@@ -117,6 +119,8 @@ class Engine:
         query : PointsQuery
         markets : dict of str to list of Market
             What ``markets`` returned for the same query.
+        ordered : bool
+            False for a caller who orders the rows himself: they may then come in any order.
 
         Returns
         -------
@@ -124,9 +128,11 @@ class Engine:
             Each frame has its type's schema, see `wire_schema`; rows are ordered by series, then by time in the
             direction of the query, then by price; levels of a book from the middle out.
         """
-        return [(name, self._frame(name, query, markets[name])) for name in query.type]
+        return [(name, self._frame(name, query, markets[name], ordered=ordered)) for name in query.type]
 
-    def _frame(self, name: str, query: PointsQuery, markets: list[Market]) -> pl.DataFrame:
+    def _frame(
+        self, name: str, query: PointsQuery, markets: list[Market], *, ordered: bool
+    ) -> pl.DataFrame:
         schema, definition = wire_schema(name, grouped=query.group_by is not None), data_type(name)
         # Read before the events, so that events that arrive meanwhile do not count as known.
         descriptors = descriptions(name, (MarketScan(self.lake, market, query) for market in markets))
@@ -148,6 +154,8 @@ class Engine:
         order = schema.key_of(grouped=query.group_by is not None)
         if any(levels.book_side for levels in definition.levels):
             return _closest_first(frame, order, query)
+        if not ordered:
+            return frame
         frame = frame.sort(order, maintain_order=True)
         if query.sort_direction is not SortDirection.DESC:
             return frame
@@ -155,6 +163,23 @@ class Engine:
         columns = order if definition.level_rows else order[: order.index("timestamp") + 1]
         descending = [name == "timestamp" for name in columns]
         return frame.reverse().sort(columns, descending=descending, maintain_order=True)
+
+    def answer(
+        self, query: PointsQuery, markets: MarketsByType, *, ordered: bool = True
+    ) -> tuple[list[tuple[str, pl.DataFrame]], list[Note]]:
+        """Return what ``frames`` and ``notes`` return.
+
+        Raises
+        ------
+        QueryError
+            If the rows show that the query cannot be answered: all recorded candles are longer than its interval, or
+            its time blocks touch too many levels.
+        """
+        frames = self.frames(query, markets, ordered=ordered)
+        # If all recorded candles are longer than the interval, an empty answer would look like an hour without trades.
+        if query.group_by is not None or query.gapfill or all(frame.is_empty() for _, frame in frames):
+            self.refuse_finer(query, markets)
+        return frames, self.notes(query, markets, frames)
 
     def body(
         self, query: PointsQuery, markets: MarketsByType, *, form: str = JSON_MIME

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, Selection, Side
-from tidytape.errors import QueryError, counted
+from tidytape.errors import QueryError
 from tidytape.lake import LakeReader
 from tidytape.lake._delta import Facts
 from tidytape.lake.rollup import Sources, sources
@@ -32,7 +34,6 @@ _LIGHT_ROWS = 1_000_000  # rows that a light request may read
 _LIGHT_MADE = 250_000  # rows that a light request may make
 _SMALL = 250_000  # rows of a small request, which takes a fifth of a second at most
 _ROWS_PER_MARKET = 25_000  # rows whose reading takes as long as planning for one more market
-_COUNTED = 20_000_000  # trades of a window that are counted; more are estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,48 +250,6 @@ def _touched(
     return math.ceil(about_touched), math.floor(least_touched)
 
 
-# --- trades ---------------------------------------------------------------------------------------------------------
-
-
-def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Statistics) -> None:
-    """Refuse a window that holds more trades than one request may have.
-
-    It reads trades only if the files of the window hold too many, and for the hint no more trades than the limit. It
-    estimates a number of trades that takes long to count.
-
-    Raises
-    ------
-    QueryError
-        The message says how many trades there are, and the hint how long a window may be.
-    """
-    data_types = [data_type for data_type in query.data_types if data_type.interval_optional]
-    markets = [market for data_type in data_types for market in subjects[data_type.name]]
-    limit = max((data_type.max_points for data_type in data_types), default=0)
-    start, end = query.start * SECOND, query.end * SECOND
-    files = [file for market in markets for file in statistics.events("trades", *market.partitions[0])]
-    if sum(file.rows or 0 for file in files if file.share(start, end)) <= limit:
-        return
-    estimated_trades = rows_within(files, start, end)
-    is_counted = estimated_trades <= _COUNTED
-    trades = (
-        sum(statistics.count_trades(market, start, end) for market in markets)
-        if is_counted
-        else estimated_trades
-    )
-    if trades <= limit:
-        return
-    times = sorted(
-        time for market in markets for time in statistics.first_trades(market, start, end, limit + 1)
-    )
-    raise QueryError(
-        "end",
-        got=f"{'' if is_counted else 'about '}{counted(trades, 'trade')}",
-        expected=f"at most {counted(limit, 'trade')} in one request",
-        hint=window_hint((times[limit] - start) // SECOND),
-        code="POINT_LIMIT_EXCEEDED",
-    )
-
-
 class Statistics:
     """The facts of a lake's logs about its files, and numbers of trades if these facts do not suffice.
 
@@ -343,8 +302,8 @@ class Statistics:
         """Return how many trades a window holds."""
         return int(self._trades(market, start, end).select(pl.len()).collect(engine="streaming").item())
 
-    def first_trades(self, market: Market, start: int, end: int, most: int) -> list[int]:
-        """Return the timestamps of the first ``most`` trades of a window. [ns since the epoch]"""
+    def first_trades(self, market: Market, start: int, end: int, most: int) -> NDArray[np.int64]:
+        """Return the timestamps of the first ``most`` trades of a window, sorted. [ns since the epoch]"""
         rows = 0
         files = [
             file
@@ -358,13 +317,8 @@ class Statistics:
             if rows >= most:
                 end = min(end, file.last + 1)  # the trades up to here are enough
                 break
-        return (
-            self._trades(market, start, end)
-            .select("timestamp")
-            .bottom_k(most, by="timestamp")
-            .collect(engine="streaming")["timestamp"]
-            .to_list()
-        )
+        times = self._trades(market, start, end).select("timestamp").collect(engine="streaming")["timestamp"]
+        return times.sort().head(most).to_numpy()
 
     def _sources(self, table: str, market: Market, start: int, end: int) -> Sources:
         return sources(

@@ -51,7 +51,8 @@ def _trades(scan: MarketScan) -> pl.LazyFrame:
         trades = trades.filter(pl.col("side") == str(scan.query.side))
     if in_usd(scan.query):
         trades = trades.with_columns(amount=pl.col("quote_amount"))
-    return planned(aggregate.raw_trades.core, trades)
+    # Their order is that of `aggregate.raw_trades`, which the engine gives them.
+    return trades.select(*MARKET, "side", "timestamp", "id", "price", "amount", "quote_amount")
 
 
 def _profile_minutes(

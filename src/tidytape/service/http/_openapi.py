@@ -52,6 +52,7 @@ from tidytape.service.answer._markets import DEFAULT_PAGE, LARGEST_PAGE
 from tidytape.service.http._gate import LONGEST_TARGET
 from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._pages import PAGE_ENDS, PAGES
 from tidytape.wire._stream import LINES_MIME
 
 Model = type[PointsQuery] | type[StreamQuery] | type[MarketsQuery] | type[MetaQuery]
@@ -468,7 +469,7 @@ _WITH_RETRY = ("RATE_LIMITED", "UNAVAILABLE")
 _MORE_HEADERS = {"METHOD_NOT_ALLOWED": ("Allow",)} | dict.fromkeys(_WITH_RETRY, ("Retry-After",))
 _ALWAYS = ("X-Request-Id",)
 _OF_A_KEY = (*_ALWAYS, *RATE_LIMIT_HEADERS)
-_OF_POINTS = ("ETag", "Vary")
+_OF_POINTS = ("ETag", "Vary", PAGE_ENDS)
 
 
 def headers() -> dict[str, Any]:
@@ -488,6 +489,12 @@ def headers() -> dict[str, Any]:
         "ETag": _header(
             "Names the answer, for `If-None-Match`; absent where the window is not over, or the lake is far.",
             {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
+            required=False,
+        ),
+        PAGE_ENDS: _header(
+            f"The ends of the pages of a window of raw trades, if it has several and the request had `Prefer: {PAGES}`; "
+            "the answer has the trades of the first. [s since 1970]",
+            {"type": "string", "pattern": "^[0-9]+(,[0-9]+)+$"},
             required=False,
         ),
     }
@@ -691,6 +698,13 @@ def _operations() -> dict[str, dict[str, Any]]:
                 "name": "If-None-Match",
                 "in": "header",
                 "description": "ETags of answers that the caller has; one that still holds is answered 304.",
+                "schema": {"type": "string"},
+            },
+            {
+                "name": "Prefer",
+                "in": "header",
+                "description": f"`{PAGES}`: of a window with more raw trades than one answer may have, answer the first "
+                f"page, and name the ends of all in `{PAGE_ENDS}`. Such a window is refused otherwise.",
                 "schema": {"type": "string"},
             },
         ],

@@ -14,11 +14,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tidytape.query import PointsQuery
-from tidytape.service._answering import Points
+from tidytape.service._answering import Points, Prepared
 from tidytape.service._responses import GONE, get, gone_caller, is_known, params_of, unless
 from tidytape.service.work._computing import PART, Answer, form_accepted, qualities
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._pages import PAGE_ENDS, PAGES, write_page_ends
 
 R = TypeVar("R")
 
@@ -53,18 +54,22 @@ def points(answers: Points) -> Route:
             )
             return JSON_MIME if is_older else form
 
-        prepared = await wait(answers.prepare(params_of(request), request.state.account, facts, form_of))
+        preferences = request.headers.get("prefer", "").split(",")
+        takes_pages = PAGES in map(str.strip, preferences)
+        preparing = answers.prepare(
+            params_of(request), request.state.account, facts, form_of, takes_pages=takes_pages
+        )
+        prepared = await wait(preparing)
         if prepared is None:
             return Response(status_code=GONE)
         if is_known(prepared.tag, request.headers.get("if-none-match")):
-            return Response(status_code=304, headers=_headers(prepared.tag))
+            return Response(status_code=304, headers=_headers(prepared))
 
         coding = request.headers.get("accept-encoding", "")
         answer = await answers.answer(prepared, facts, coding=coding, wait=wait)
         if answer is None:
             return Response(status_code=GONE)
-        headers = {**_headers(prepared.tag), **answer.headers}
-        answer = replace(answer, headers=headers)
+        answer = replace(answer, headers={**_headers(prepared), **answer.headers})
         return response_of(answer, media_type=prepared.form, sent=partial(answers.sent, prepared))
 
     return get("/v1/points", answer_points)
@@ -113,5 +118,10 @@ def _parts(answer: Answer) -> Iterator[bytes | memoryview]:
         yield body[-PART:]
 
 
-def _headers(tag: str | None) -> dict[str, str]:
-    return {"Vary": "Accept, Accept-Encoding", **({} if tag is None else {"ETag": tag})}
+def _headers(prepared: Prepared) -> dict[str, str]:
+    headers = {"Vary": "Accept, Accept-Encoding, Prefer"}
+    if prepared.tag is not None:
+        headers["ETag"] = prepared.tag
+    if prepared.page_ends:
+        headers |= {"Preference-Applied": PAGES, PAGE_ENDS: write_page_ends(prepared.page_ends)}
+    return headers

@@ -280,11 +280,8 @@ class AnswerTask(Task[Answer]):
         if (body_and_rows := engine.body(query, markets, form=self.form)) is not None:
             body, rows = body_and_rows
             return Answer(*compressed(body, self.coding), rows)
-        frames = engine.frames(query, markets)
-        # If all recorded candles are longer than the interval, an empty answer would look like an hour without trades.
-        if query.group_by is not None or query.gapfill or all(frame.is_empty() for _, frame in frames):
-            engine.refuse_finer(query, markets)
-        body = _ENCODED[self.form](frames, engine.notes(query, markets, frames))
+        frames, notes = engine.answer(query, markets)
+        body = _ENCODED[self.form](frames, notes)
         return Answer(*compressed(body, self.coding), sum(row_count(frame) for _, frame in frames))
 
 

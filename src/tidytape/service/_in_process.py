@@ -1,0 +1,77 @@
+"""Points for the client in the same process: the frames of the engine, with the weight and the refusals of HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from tidytape.budget import weight
+from tidytape.lake import LakeReader
+from tidytape.query import PointsQuery
+from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._estimate import Statistics, estimated
+from tidytape.service.answer._pages import most_trades, page_ends, pages, require_trades
+from tidytape.times import SECOND
+from tidytape.wire._notes import Note
+from tidytape.wire._tidy import epoch_nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The answer to a query, and what it would have taken over HTTP.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        As `Engine.frames` returns it, but its rows may be in any order.
+    notes : list of Note
+    requests : list of PointsQuery
+        The requests that bring this answer over HTTP: one, but for raw trades one per page.
+    """
+
+    frame: pl.DataFrame
+    notes: list[Note]
+    requests: list[PointsQuery]
+
+
+class PointsInProcess:
+    """Computes points for a caller in the same process.
+
+    Parameters
+    ----------
+    lake : LakeReader
+    charge : callable
+        Called with the weight of an answer.
+    """
+
+    def __init__(self, lake: LakeReader, charge: Callable[[int], object]) -> None:
+        self._engine, self._charge = Engine(lake), charge
+
+    def answer(self, query: PointsQuery) -> Computed:
+        """Compute the answer to a query of one data type. A window of raw trades may have any number of them.
+
+        Raises
+        ------
+        QueryError
+            As the service refuses the query, with the same words.
+        LakeError
+            If the lake cannot be read.
+        """
+        engine = self._engine.at(self._engine.lake.now())
+        with engine.lake._reading(), PointsQuery.named_as_on_wire():
+            markets, statistics = engine.markets(query), Statistics(engine.lake)
+            estimated(query, markets, statistics).require(query, engine.limits)
+            ((_, frame),), notes = engine.answer(query, markets, ordered=False)
+            requests = [query]
+            if 0 < most_trades(query) < frame.height:
+                times = np.sort(epoch_nanoseconds(frame["timestamp"]))
+                requests = pages(query, page_ends(times, query))
+                for page in requests:
+                    if page.period == 1:  # one second may have more trades than a page
+                        require_trades(page, markets, statistics)
+        self._charge(sum(map(weight, requests)))
+        return Computed(frame, notes, requests)

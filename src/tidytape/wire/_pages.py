@@ -1,0 +1,51 @@
+"""The pages of a long window of raw trades, in the headers of a request and of its answer.
+
+A request with the header ``Prefer: pages`` takes the first page of a window that has more trades than one answer may
+have. The answer then has ``Preference-Applied: pages``, and in ``X-Page-Ends`` the ends of all pages of the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from tidytape.errors import DecodeError, shown
+
+PAGES = "pages"
+"""The preference of a caller who takes the first page of a long window."""
+
+PAGE_ENDS = "X-Page-Ends"
+"""The header with the ends of all pages of a window, the first of which is the answer's."""
+
+
+def write_page_ends(ends: Iterable[int]) -> str:
+    """Return the text of the header. [s since the epoch]
+
+    Examples
+    --------
+    >>> write_page_ends((60, 120))
+    '60,120'
+    """
+    return ",".join(map(str, ends))
+
+
+def read_page_ends(text: str | None, *, start: int, end: int) -> list[int]:
+    """Return the ends of the pages of a window, the end of the window for no header. [s since the epoch]
+
+    Raises
+    ------
+    DecodeError
+        If the pages do not make up the window.
+
+    Examples
+    --------
+    >>> read_page_ends("60,120", start=0, end=120), read_page_ends(None, start=0, end=120)
+    ([60, 120], [120])
+    """
+    if text is None:
+        return [end]
+    parts = text.split(",")
+    ends = [int(part) if part.isascii() and part.isdigit() and len(part) < 20 else -1 for part in parts]
+    if ends[-1] != end or any(first >= second for first, second in pairwise((start, *ends))):
+        raise DecodeError(f"{PAGE_ENDS}: got {shown(text)}, expected the ends of pages from {start} to {end}")
+    return ends
