@@ -263,7 +263,7 @@ def ordered(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     if not frames:
         return schema.empty()
     frame = schema.conform(concatenated(frames))
-    newest_first = query.sort_direction is SortDirection.DESC
+    newest_first = query.sort_direction == SortDirection.DESC
     if not newest_first and _are_in_order(frame, key):
         return frame
     return in_order(frame, key, newest_first=newest_first)

@@ -168,7 +168,9 @@ def connection(
     return {
         "base_url": f"http://{name}.{LOCAL}",
         "api_key": key,
-        "transport": transport(app, lake=opened_lake, folder=str(path) if lake is None else None, points=points),
+        "transport": transport(
+            app, lake=opened_lake, folder=str(path) if lake is None else None, points=points
+        ),
         "max_body": sys.maxsize,
         "timeout": _LONGEST_ANSWER,
         "deadline": _LONGEST_ANSWER,

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -357,9 +357,8 @@ class LakeReader(ABC):
         return f"{self.path}/{table}"
 
     def _reading(self) -> AbstractContextManager[None]:
-        """Turn what the libraries below raise when an object store does not answer into LakeError."""
-        is_local = "://" not in self.path
-        return nullcontext() if is_local else _delta.failing("read the lake", self.path, self.storage_options)
+        """Turn what the libraries below raise when files are gone or damaged, or a store is silent, into LakeError."""
+        return _delta.failing("read the lake", self.path, self.storage_options)
 
     def _files(self, table: str, *partition: str) -> list[Facts]:
         """Return the log entries of the files in one partition; no row is read.

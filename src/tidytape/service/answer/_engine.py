@@ -130,9 +130,7 @@ class Engine:
         """
         return [(name, self._frame(name, query, markets[name], ordered=ordered)) for name in query.type]
 
-    def _frame(
-        self, name: str, query: PointsQuery, markets: list[Market], *, ordered: bool
-    ) -> pl.DataFrame:
+    def _frame(self, name: str, query: PointsQuery, markets: list[Market], *, ordered: bool) -> pl.DataFrame:
         schema, definition = wire_schema(name, grouped=query.group_by is not None), data_type(name)
         # Read before the events, so that events that arrive meanwhile do not count as known.
         descriptors = descriptions(name, (MarketScan(self.lake, market, query) for market in markets))
@@ -338,6 +336,9 @@ class Engine:
     ) -> pl.DataFrame:
         """Return candles without gaps, each gap filled with the close before it."""
         start, end = (second * SECOND for second in query.span)
+        end = min(end, self.clock())
+        if end <= start:  # nothing has begun that could be filled
+            return frame
         interval = query.interval or Interval.MINUTE
         sides = [query.side] if query.side else Side
         side_names = tuple(map(str, sides)) if data_type(name).per_side else ()
@@ -345,7 +346,6 @@ class Engine:
         if last_candles is not None:
             series_columns = [column for column in schema_of(name).identity if column in frame.columns]
             last_candles = last_candles.unique(series_columns, keep="last").select(*series_columns, "close")
-        end = min(end, self.clock())
         return aggregate.gapfill(frame, interval=interval, start=start, end=end, last=last_candles)
 
 
