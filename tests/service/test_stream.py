@@ -22,7 +22,7 @@ from tidytape.budget import TIERS
 from tidytape.errors import QueryError
 from tidytape.lake import Lake, hygiene
 from tidytape.query import StreamQuery
-from tidytape.service._answering import RefusedError
+from tidytape.service._refusals import RefusedError
 from tidytape.service.answer._engine import Engine
 from tidytape.service.stream import _reader as reading
 from tidytape.service.stream import _streams as opening

@@ -18,7 +18,7 @@ from stream_readers import Driven, registered, streams_of, trades
 from tidytape.lake import Lake, hygiene
 from tidytape.lake.rollup import rollup
 from tidytape.query import StreamQuery
-from tidytape.service._answering import RefusedError
+from tidytape.service._refusals import RefusedError
 from tidytape.times import MINUTE, SECOND
 
 EXAMPLES = 8 * int(os.environ.get("TIDYTAPE_TIMES") or 1)

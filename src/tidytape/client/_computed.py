@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -10,29 +12,44 @@ from itertools import chain
 import polars as pl
 
 from tidytape.budget import weight
-from tidytape.catalogue import ERROR_STATUS
 from tidytape.client._answers import described, is_dense, ordered, within
 from tidytape.client._display import progress
 from tidytape.client._metadata import Metadata
 from tidytape.client._reasons import reasons_of
-from tidytape.client._request import refused_query
-from tidytape.client._steps import Call, Flow, printable
+from tidytape.client._steps import Call, Flow
 from tidytape.client._window import Window, covering
-from tidytape.errors import QueryError
 from tidytape.query import PointsQuery
-from tidytape.service._answering import refused
-from tidytape.service._in_process import Computed, PointsInProcess
+from tidytape.wire._notes import Note
 from tidytape.wire._tidy import DATA_UNTIL
 
 
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The answer to a query, and what it would have taken over HTTP.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        The points, in any order.
+    notes : list of Note
+    requests : list of PointsQuery
+        The requests that bring this answer over HTTP: one, but for raw trades one per page.
+    """
+
+    frame: pl.DataFrame
+    notes: list[Note]
+    requests: list[PointsQuery]
+
+
 def computed(
-    points: PointsInProcess, window: Window, *, shows: bool | None
+    compute: Callable[[PointsQuery], Computed], window: Window, *, shows: bool | None
 ) -> Flow[tuple[pl.DataFrame, Metadata]]:
     """Compute a window; the frame and the metadata are those of `fetched` over HTTP.
 
     Parameters
     ----------
-    points : PointsInProcess
+    compute : callable
+        Computes the answer to a query; raises RefusedQueryError if the service would refuse it.
     window : Window
     shows : bool or None
         Whether to show the progress, see `progress`.
@@ -49,7 +66,7 @@ def computed(
     began = time.time()
     with progress(window.data_type, len(requests), shows=shows) as bar:
         for query in requests:
-            answers.append((yield Call(partial(_answered, points, query))))
+            answers.append((yield Call(partial(compute, query))))
             bar.advance()
     parts = [
         described(answer.frame, query, answered_at=began)
@@ -73,13 +90,3 @@ def computed(
         reasons,
         True if is_dense(window.query) else None,
     )
-
-
-def _answered(points: PointsInProcess, query: PointsQuery) -> Computed:
-    try:
-        return points.answer(query)
-    except QueryError as error:
-        refusal = refused(error)
-    assert refusal is not None  # every QueryError is one
-    facts = {name: printable(fact) for name, fact in refusal.facts.items() if fact is not None}
-    raise refused_query(printable(refusal.message), facts, refusal.code, ERROR_STATUS[refusal.code])

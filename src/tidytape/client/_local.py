@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,18 +27,19 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from tidytape._forks import refuse_fork
 from tidytape.budget import Tier
-from tidytape.catalogue import TierName
+from tidytape.catalogue import ERROR_STATUS, TierName
+from tidytape.client._computed import Computed
 from tidytape.client._demo_lake import copied
+from tidytape.client._request import refused_query
 from tidytape.client._settings import LOCAL
-from tidytape.client._steps import closed_error
+from tidytape.client._steps import closed_error, printable
 from tidytape.client._stream_base import ABORT
-from tidytape.errors import ForkError
+from tidytape.errors import ForkError, QueryError
 from tidytape.lake import Lake, LakeReader
+from tidytape.query import PointsQuery
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
-    from tidytape.service._in_process import PointsInProcess
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 _LONGEST_ANSWER = 3_600.0  # longest time of one answer [s]
@@ -57,8 +58,8 @@ class AppTransport(httpx.BaseTransport):
         True: the timeout of a request limits the whole answer, so the client needs no thread of its own to limit it.
     lake : LakeReader or None
         The lake of the app.
-    points : PointsInProcess or None
-        What computes points without the app.
+    points : callable or None
+        Computes the answer to a query without the app.
     """
 
     ends_in_time = True
@@ -69,7 +70,7 @@ class AppTransport(httpx.BaseTransport):
         *,
         lake: LakeReader | None = None,
         folder: str | None = None,
-        points: PointsInProcess | None = None,
+        points: Callable[[PointsQuery], Computed] | None = None,
     ) -> None:
         self._app = app
         self.lake, self.points = lake, points
@@ -118,7 +119,7 @@ class AsyncAppTransport(httpx.ASGITransport):
         *,
         lake: LakeReader | None = None,
         folder: str | None = None,
-        points: PointsInProcess | None = None,
+        points: Callable[[PointsQuery], Computed] | None = None,
     ) -> None:
         super().__init__(app, raise_app_exceptions=False)
         self.lake, self.points = lake, points
@@ -139,6 +140,17 @@ class AsyncAppTransport(httpx.ASGITransport):
         self._finalizer()
 
 
+class _AppWhenAsked:
+    """The service's app, made for the first request: points are computed without it, and it loads a web framework."""
+
+    def __init__(self, make: Callable[[], ASGIApp]) -> None:
+        self._make = cache(make)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._make()(scope, receive, send)
+
+
 def connection(
     lake: str | Path | None,
     transport: type[AppTransport | AsyncAppTransport] = AppTransport,
@@ -146,21 +158,22 @@ def connection(
 ) -> dict[str, Any]:
     """Return the arguments of a client whose service reads a lake; for None, a new copy of the demo's lake."""
     refuse_fork()
-    from tidytape.service import Key, Keys, create_app, hashed
     from tidytape.service._buckets import MemoryBuckets
-    from tidytape.service._in_process import PointsInProcess
 
     if fixed_options := options.keys() & {"base_url", "api_key", "transport"}:
         raise TypeError(f"a client in this process has its own {min(fixed_options)}")
     path = copied(progress=options.get("progress")) if lake is None else lake
     opened_lake = Lake(path)
     key = secrets.token_urlsafe(32)
-    keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
     buckets = MemoryBuckets()
-    app = create_app(opened_lake, keys, tiers={_UNLIMITED.name: _UNLIMITED}, buckets=buckets)
-    points = PointsInProcess(
-        opened_lake, lambda weight: buckets.counted_now("local", _UNLIMITED, take=weight)
-    )
+
+    def make_app() -> ASGIApp:
+        from tidytape.service import Key, Keys, create_app, hashed
+
+        keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
+        return create_app(opened_lake, keys, tiers={_UNLIMITED.name: _UNLIMITED}, buckets=buckets)
+
+    points = _points(opened_lake, lambda weight: buckets.counted_now("local", _UNLIMITED, take=weight))
     # Only a cache needs an address per lake. Reading the version of every table, which the address depends on, takes
     # longer than everything else here.
     name = _name(opened_lake) if options.get("cache") or options.get("offline") else "lake"
@@ -169,13 +182,36 @@ def connection(
         "base_url": f"http://{name}.{LOCAL}",
         "api_key": key,
         "transport": transport(
-            app, lake=opened_lake, folder=str(path) if lake is None else None, points=points
+            _AppWhenAsked(make_app),
+            lake=opened_lake,
+            folder=str(path) if lake is None else None,
+            points=points,
         ),
         "max_body": sys.maxsize,
         "timeout": _LONGEST_ANSWER,
         "deadline": _LONGEST_ANSWER,
         **options,
     }
+
+
+def _points(lake: LakeReader, charge: Callable[[int], object]) -> Callable[[PointsQuery], Computed]:
+    """Return the function that computes the answer to a query, and refuses it in the words of a refusal over HTTP."""
+    from tidytape.service._in_process import PointsInProcess
+    from tidytape.service._refusals import refused
+
+    points = PointsInProcess(lake, charge)
+
+    def compute(query: PointsQuery) -> Computed:
+        try:
+            return Computed(*points.answer(query))
+        except QueryError as error:
+            refusal = refused(error)
+        assert refusal is not None  # every QueryError is one
+        facts = {name: printable(fact) for name, fact in refusal.facts.items() if fact is not None}
+        status = ERROR_STATUS[refusal.code]
+        raise refused_query(printable(refusal.message), facts, refusal.code, status)
+
+    return compute
 
 
 def _name(lake: LakeReader) -> str:

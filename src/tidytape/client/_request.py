@@ -44,7 +44,6 @@ from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._holdings import decode_holdings
 from tidytape.wire._tidy import concatenated
 
-
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -15,27 +13,8 @@ from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Statistics, estimated
 from tidytape.service.answer._pages import most_trades, page_ends, pages, require_trades
-from tidytape.times import SECOND
 from tidytape.wire._notes import Note
 from tidytape.wire._tidy import epoch_nanoseconds
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """The answer to a query, and what it would have taken over HTTP.
-
-    Attributes
-    ----------
-    frame : polars.DataFrame
-        As `Engine.frames` returns it, but its rows may be in any order.
-    notes : list of Note
-    requests : list of PointsQuery
-        The requests that bring this answer over HTTP: one, but for raw trades one per page.
-    """
-
-    frame: pl.DataFrame
-    notes: list[Note]
-    requests: list[PointsQuery]
 
 
 class PointsInProcess:
@@ -51,8 +30,16 @@ class PointsInProcess:
     def __init__(self, lake: LakeReader, charge: Callable[[int], object]) -> None:
         self._engine, self._charge = Engine(lake), charge
 
-    def answer(self, query: PointsQuery) -> Computed:
+    def answer(self, query: PointsQuery) -> tuple[pl.DataFrame, list[Note], list[PointsQuery]]:
         """Compute the answer to a query of one data type. A window of raw trades may have any number of them.
+
+        Returns
+        -------
+        polars.DataFrame
+            As `Engine.frames` returns it, but its rows may be in any order.
+        list of Note
+        list of PointsQuery
+            The requests that bring this answer over HTTP: one, but for raw trades one per page.
 
         Raises
         ------
@@ -74,4 +61,4 @@ class PointsInProcess:
                     if page.period == 1:  # one second may have more trades than a page
                         require_trades(page, markets, statistics)
         self._charge(sum(map(weight, requests)))
-        return Computed(frame, notes, requests)
+        return frame, notes, requests

@@ -19,8 +19,9 @@ from tidytape.budget import TIERS, Tier
 from tidytape.errors import BudgetError, LakeError, QueryError, TidytapeError, shown
 from tidytape.lake import LakeReader
 from tidytape.service._accounts import Accounts, Keys
-from tidytape.service._answering import Points, RefusedError, refused
+from tidytape.service._answering import Points
 from tidytape.service._buckets import Buckets, MemoryBuckets
+from tidytape.service._refusals import RefusedError, refused
 from tidytape.service._responses import error_response
 from tidytape.service.answer._engine import Engine
 from tidytape.service.http._discovery import Lists, discovery

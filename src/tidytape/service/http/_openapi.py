@@ -492,8 +492,8 @@ def headers() -> dict[str, Any]:
             required=False,
         ),
         PAGE_ENDS: _header(
-            f"The ends of the pages of a window of raw trades, if it has several and the request had `Prefer: {PAGES}`; "
-            "the answer has the trades of the first. [s since 1970]",
+            "The ends of the pages of a window of raw trades, if it has several and the request had "
+            f"`Prefer: {PAGES}`; the answer has the trades of the first. [s since 1970]",
             {"type": "string", "pattern": "^[0-9]+(,[0-9]+)+$"},
             required=False,
         ),
@@ -703,8 +703,8 @@ def _operations() -> dict[str, dict[str, Any]]:
             {
                 "name": "Prefer",
                 "in": "header",
-                "description": f"`{PAGES}`: of a window with more raw trades than one answer may have, answer the first "
-                f"page, and name the ends of all in `{PAGE_ENDS}`. Such a window is refused otherwise.",
+                "description": f"`{PAGES}`: of a window with more raw trades than one answer may have, answer the "
+                f"first page, and name the ends of all in `{PAGE_ENDS}`. Such a window is refused otherwise.",
                 "schema": {"type": "string"},
             },
         ],

@@ -28,8 +28,9 @@ from google.protobuf.message import DecodeError, Message
 
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.service._accounts import Account, Accounts, rate_limit_headers
-from tidytape.service._answering import PAUSE, Points, RefusedError, refused
+from tidytape.service._answering import Points
 from tidytape.service._buckets import UnreachableError
+from tidytape.service._refusals import PAUSE, RefusedError, refused
 from tidytape.service.http._discovery import Lists
 from tidytape.service.http._gate import LONGEST_TARGET
 from tidytape.service.http._monitoring import Metrics

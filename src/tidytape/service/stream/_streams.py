@@ -20,7 +20,8 @@ from tidytape.lake import MARKETS, LakeReader
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query._values import written_time
 from tidytape.service._accounts import Account
-from tidytape.service._answering import RefusedError, charged, require_tier
+from tidytape.service._answering import charged, require_tier
+from tidytape.service._refusals import RefusedError
 from tidytape.service.answer._engine import Engine
 from tidytape.service.stream._feed import Feed
 from tidytape.service.stream._moments import newest_data_time, require_files, versions_of
