@@ -31,6 +31,7 @@ from tidytape.catalogue import SortDirection
 from tidytape.client import _request as request
 from tidytape.client._as_of import AsOfQuery, markets_as_of
 from tidytape.client._batches import Present, Reading
+from tidytape.client._computed import computed
 from tidytape.client._events import EventsQuery
 from tidytape.client._fetching import fetched
 from tidytape.client._following import Following, OnGap
@@ -605,8 +606,6 @@ class Endpoints(
         points = getattr(self._transport, "points", None)
         if points is None or self._settings.cache is not None:
             return (yield from fetched(self._settings, window))
-        from tidytape.client._computed import computed
-
         if self._closed:
             raise closed_error()
         return (yield from computed(points, window, shows=self._settings.progress))
