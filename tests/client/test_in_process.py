@@ -185,7 +185,7 @@ def _busy(path: Any, times: np.ndarray) -> Lake:
     rows = pl.DataFrame({"timestamp": times}).with_columns(
         pl.lit("X").alias("exchange"),
         pl.lit("BTCUSDT").alias("raw_symbol"),
-        pl.lit("BUY").alias("side"),
+        side=pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("SELL")).otherwise(pl.lit("BUY")),
         id=pl.int_range(pl.len()).cast(pl.String),
         sequence=pl.int_range(pl.len()),
         price=pl.lit(10.0),
@@ -204,13 +204,15 @@ ALL = {"type": "TRADE", "exchange": "X", "raw_symbol": "BTCUSDT", "start": S0, "
 @given(
     seconds=st.lists(st.integers(0, 300), min_size=1, max_size=120),
     limit=st.integers(1, 40),
+    side=st.sampled_from([None, "BUY"]),
 )
 def test_pages_have_every_trade_once_and_none_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, seconds: list[int], limit: int
+    tmp_path_factory: pytest.TempPathFactory, seconds: list[int], limit: int, side: str | None
 ) -> None:
     times = np.sort((S0 + np.array(seconds)) * NS + np.arange(len(seconds)))
     busy = _busy(tmp_path_factory.mktemp("busy") / "lake", times)
     sent: list[int] = []
+    asked = PointsQuery(**ALL, side=side)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paging, "most_trades", lambda query: limit)
         app = create_app(busy, Keys([Key("k", hashed("key"), "enterprise", created=0)]))
@@ -223,15 +225,15 @@ def test_pages_have_every_trade_once_and_none_is_refused(
             return response
 
         patch.setattr(transport, "handle_request", watched)
-        patch.setattr("tidytape.service._in_process.most_trades", lambda query: limit)
         with Client.local(busy.path) as local, Client("http://s", "key", transport=transport) as far:
-            here, there = (_outcome(client, PointsQuery(**ALL)) for client in (local, far))
+            here, there = (_outcome(client, asked) for client in (local, far))
     assert here == there
     crowded = np.unique(times // NS, return_counts=True)[1].max() > limit
     if crowded:
         assert here[0] is RefusedQueryError
         return
-    assert here[1]["timestamp"] == pl.Series(times).cast(pl.Datetime("ns", "UTC")).to_list()  # type: ignore[index]
+    is_asked = np.arange(len(times)) % 3 != 0 if side else np.ones(len(times), bool)
+    assert here[1]["timestamp"] == pl.Series(times[is_asked]).cast(pl.Datetime("ns", "UTC")).to_list()  # type: ignore[index]
     assert {*sent} == {200}
     ends = paging.page_ends(times, PointsQuery(**ALL)) if len(times) > limit else [S0 + DAY]
     assert len(sent) <= 2 * -(-len(times) // limit) + 1, ends

@@ -64,7 +64,7 @@ class Told:
         self.counted += 1
         return sum(start <= time < end for time in self.times)
 
-    def first_trades(self, one: Market, start: int, end: int, most: int) -> NDArray[np.int64]:
+    def first_trades(self, one: Market, start: int, end: int, most: int | None) -> NDArray[np.int64]:
         return np.array([time for time in self.times if start <= time < end][:most])
 
 

@@ -12,7 +12,7 @@ from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Statistics, estimated
-from tidytape.service.answer._pages import most_trades, page_ends, pages, require_trades
+from tidytape.service.answer._pages import found_ends, most_trades, page_ends, pages, require_trades
 from tidytape.wire._notes import Note
 from tidytape.wire._tidy import epoch_nanoseconds
 
@@ -54,9 +54,12 @@ class PointsInProcess:
             estimated(query, markets, statistics).require(query, engine.limits)
             ((_, frame),), notes = engine.answer(query, markets, ordered=False)
             requests = [query]
-            if 0 < most_trades(query) < frame.height:
-                times = np.sort(epoch_nanoseconds(frame["timestamp"]))
-                requests = pages(query, page_ends(times, query))
+            if most_trades(query):
+                if query.side:  # the trades of the other side count too
+                    ends = found_ends(query, markets, statistics, most=None)
+                else:
+                    ends = page_ends(np.sort(epoch_nanoseconds(frame["timestamp"])), query)
+                requests = pages(query, ends)
                 for page in requests:
                     if page.period == 1:  # one second may have more trades than a page
                         require_trades(page, markets, statistics)

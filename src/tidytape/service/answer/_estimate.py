@@ -29,7 +29,7 @@ from tidytape.service.answer._scan import (
 )
 from tidytape.times import DAY, MINUTE, SECOND
 
-_EARLIEST = -(2**63)
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1
 _LIGHT_ROWS = 1_000_000  # rows that a light request may read
 _LIGHT_MADE = 250_000  # rows that a light request may make
 _SMALL = 250_000  # rows of a small request, which takes a fifth of a second at most
@@ -302,23 +302,27 @@ class Statistics:
         """Return how many trades a window holds."""
         return int(self._trades(market, start, end).select(pl.len()).collect(engine="streaming").item())
 
-    def first_trades(self, market: Market, start: int, end: int, most: int) -> NDArray[np.int64]:
-        """Return the timestamps of the first ``most`` trades of a window, sorted. [ns since the epoch]"""
+    def first_trades(self, market: Market, start: int, end: int, most: int | None) -> NDArray[np.int64]:
+        """Return the timestamps of the first ``most`` trades of a window, of all for None. [ns since the epoch]
+
+        They are sorted.
+        """
+        if most is not None:
+            end = min(end, self._end_of_most(market, start, most))
+        times = self._trades(market, start, end).select("timestamp").collect(engine="streaming")["timestamp"]
+        return times.sort().head(len(times) if most is None else most).to_numpy()
+
+    def _end_of_most(self, market: Market, start: int, most: int) -> int:
+        """Return a time before which the market has ``most`` trades since ``start``, if it has so many. [ns]"""
+        files = self.events("trades", market.exchange, market.raw_symbol)
         rows = 0
-        files = [
-            file
-            for file in self.events("trades", market.exchange, market.raw_symbol)
-            if file.first is not None
-        ]
         for file in sorted(files, key=lambda file: file.last or 0):
             if file.first is None or file.last is None or file.first < start:
                 continue
             rows += file.rows or 0
             if rows >= most:
-                end = min(end, file.last + 1)  # the trades up to here are enough
-                break
-        times = self._trades(market, start, end).select("timestamp").collect(engine="streaming")["timestamp"]
-        return times.sort().head(most).to_numpy()
+                return file.last + 1
+        return _LATEST
 
     def _sources(self, table: str, market: Market, start: int, end: int) -> Sources:
         return sources(

@@ -59,14 +59,25 @@ def most_trades(query: PointsQuery) -> int:
     )
 
 
-def found_ends(query: PointsQuery, subjects: MarketsByType, statistics: Statistics) -> list[int]:
-    """Return the ends of the pages of a window, as `page_ends`; the last one may be long, if there are very many.
+def found_ends(
+    query: PointsQuery, subjects: MarketsByType, statistics: Statistics, *, most: int | None = _MOST
+) -> list[int]:
+    """Return the ends of the pages of a window, as `page_ends`, of which the last may hold too many trades.
 
     It reads no trades if the files of the window hold few enough.
+
+    Parameters
+    ----------
+    query : PointsQuery
+    subjects : dict of str to list of Market
+    statistics : Statistics
+    most : int or None
+        How many pages are found at once; None for all.
     """
     if _are_few(query, subjects, statistics):
         return [query.end]
-    return page_ends(_first_times(query, subjects, statistics, _MOST * most_trades(query)), query)
+    rows = None if most is None else most * most_trades(query)
+    return page_ends(_first_times(query, subjects, statistics, rows), query)
 
 
 def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Statistics) -> None:
@@ -111,9 +122,9 @@ def _are_few(query: PointsQuery, subjects: MarketsByType, statistics: Statistics
 
 
 def _first_times(
-    query: PointsQuery, subjects: MarketsByType, statistics: Statistics, most: int
+    query: PointsQuery, subjects: MarketsByType, statistics: Statistics, most: int | None
 ) -> NDArray[np.int64]:
-    """Return the times of the first ``most`` trades of a window, sorted. [ns since the epoch]"""
+    """Return the times of the first ``most`` trades of a window, of all for None, sorted. [ns since the epoch]"""
     span = query.start * SECOND, query.end * SECOND
     times = [statistics.first_trades(market, *span, most) for market in _markets(query, subjects)]
     return np.sort(np.concatenate(times))[:most]
