@@ -19,16 +19,16 @@ def _commands(make: Maker) -> dict[str, Any]:
 
 
 def late_group(make: Maker) -> type[TyperGroup]:
-    """Return the class of a group that has the commands of ``make``, after which come those of its own."""
+    """Return the class of a group that has the commands of ``make``, and after them those that are registered in it."""
 
     class LateGroup(TyperGroup):
         @property
         def commands(self) -> MutableMapping[str, Any]:
-            return {**_commands(make), **self._own}
+            return {**_commands(make), **self._registered}
 
         @commands.setter
-        def commands(self, own: MutableMapping[str, Any]) -> None:
-            self._own = own
+        def commands(self, registered: MutableMapping[str, Any]) -> None:
+            self._registered = registered
 
     return LateGroup
 

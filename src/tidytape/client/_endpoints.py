@@ -20,8 +20,6 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, get_args
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidytape._forks import refuse_fork
 from tidytape._other_clients import explained
@@ -98,7 +96,7 @@ class ParquetFile:
         self._path = path
         # A random name, because another process may write to the same file.
         self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: Any = None
         self._columns: dict[str, pl.DataType] = {}
 
     def write(self, frame: pl.DataFrame) -> None:
@@ -110,6 +108,9 @@ class ParquetFile:
             If the frame has a column that the first frame lacks or that has another dtype there, because the service
             has changed; or if Parquet cannot hold a column.
         """
+        import pyarrow as pa
+        import pyarrow.parquet as pq  # only here, so that the client loads quickly
+
         if self._writer is None:
             self._columns = dict(frame.schema)
             try:
