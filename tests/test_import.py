@@ -34,7 +34,7 @@ def loaded_after(code: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
-    return set(json.loads(done.stdout))
+    return set(json.loads(done.stdout.splitlines()[-1]))
 
 
 def test_import_loads_nothing_heavy() -> None:
@@ -48,9 +48,48 @@ def test_errors_and_version_load_nothing_heavy() -> None:
 
 
 @pytest.mark.slow
-def test_reading_a_type_loads_neither_plots_nor_service() -> None:
+def test_the_client_loads_neither_plots_nor_service_nor_analytics() -> None:
     loaded = loaded_after("import tidytape; tidytape.Client")
-    assert loaded.isdisjoint(["deltalake", "starlette", "matplotlib", "pandas"])
+    heavy = [
+        "asyncio",
+        "deltalake",
+        "matplotlib",
+        "narwhals",
+        "pandas",
+        "scipy",
+        "starlette",
+        "tenacity",
+        "tqdm",
+    ]
+    assert loaded.isdisjoint(heavy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["cache", "--help"], ["demo", "--help"]])
+def test_the_help_of_the_command_line_loads_nothing_heavy(words: list[str]) -> None:
+    program = f"""
+sys.argv = {["tidytape", *words]!r}
+from tidytape.cli import main
+try:
+    main()
+except SystemExit:
+    print()
+"""
+    heavy = {*HEAVY, "asyncio", "click", "orjson", "rich", "tenacity", "tqdm"}
+    assert loaded_after(program).isdisjoint(heavy - {"pydantic"})  # typer reads values with it
+
+
+@pytest.mark.slow
+def test_a_command_of_a_method_loads_the_client_once_it_is_used() -> None:
+    program = """
+sys.argv = ["tidytape", "markets", "--help"]
+from tidytape.cli import main
+try:
+    main()
+except SystemExit:
+    print()
+"""
+    assert "polars" in loaded_after(program)
 
 
 @pytest.mark.slow

@@ -338,7 +338,7 @@ def test_a_key_over_plain_http_is_warned_of_in_a_line(run: Run, monkeypatch: pyt
     monkeypatch.setenv(
         "HTTP_PROXY", "http://127.0.0.1:1"
     )  # where nothing listens: nothing leaves this machine
-    monkeypatch.setattr("tidytape.client._request._NOT_THERE", lambda state: 0.0)
+    monkeypatch.setattr("tidytape.client._request._not_there", lambda attempt: 0.0)
     code, said, told = run("usage", "--base-url", "http://data.example.org", "--api-key", "the-secret-key")
     warning, error = told.splitlines()
     assert warning.startswith("warning: the key is sent to data.example.org over plain http")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from tidytape.cli import _output as output
+from tidytape.cli import _table as tables
 from tidytape.cli._output import check_target, put
 from tidytape.errors import QueryError
 from tidytape.wire import flat
@@ -26,7 +26,7 @@ MARKETS = pl.DataFrame(
 @pytest.fixture
 def printed(monkeypatch, capsys):
     def call(width, frame=MARKETS, **options):
-        monkeypatch.setattr(output, "_terminal_width", lambda: width)
+        monkeypatch.setattr(tables, "_terminal_width", lambda: width)
         put(frame, None, **options)
         return capsys.readouterr().out.splitlines()
 

@@ -44,8 +44,8 @@ SECONDS = 10.0
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts are tested elsewhere."""
-    for name in ("_FAILING", "_NOT_THERE", "_RESTARTING"):
-        monkeypatch.setattr(f"tidytape.client._request.{name}", lambda state: 0.001)
+    for name in ("_failing", "_not_there", "_restarting"):
+        monkeypatch.setattr(f"tidytape.client._request.{name}", lambda attempt: 0.001)
 
 
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):

@@ -146,7 +146,7 @@ Fetch = Callable[..., tuple[Any, int]]
 def fetch(request: pytest.FixtureRequest, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Fetch:
     """Fetch the book over a bad way; return what came, or its error, and what the service says was spent."""
     monkeypatch.setattr(
-        "tidytape.client._request._FAILING", lambda state: 0.01
+        "tidytape.client._request._failing", lambda attempt: 0.01
     )  # the pauses are tested elsewhere
 
     def plainly(app: Any, options: Any) -> tuple[Any, int]:
@@ -334,7 +334,7 @@ def breaking() -> Iterator[Callable[[str, int], Breaking]]:
 def test_a_connection_that_breaks_is_made_again(
     breaking: Callable[[str, int], Breaking], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr("tidytape.client._request._FAILING", lambda state: 0.01)
+    monkeypatch.setattr("tidytape.client._request._failing", lambda attempt: 0.01)
     server = breaking(way, 2)
     with tidytape.Client(server.address, KEY) as client:
         told = client.fetch(client.query.candles(**MINUTES))  # type: ignore[arg-type]
@@ -357,7 +357,7 @@ def test_a_connection_that_breaks_is_made_again(
 def test_connections_that_all_break_are_an_error(
     breaking: Callable[[str, int], Breaking], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr("tidytape.client._request._FAILING", lambda state: 0.01)
+    monkeypatch.setattr("tidytape.client._request._failing", lambda attempt: 0.01)
     server = breaking(way, 100)
     with tidytape.Client(server.address, KEY, attempts=3) as client, pytest.raises(TransportError) as caught:
         client.candles(**MINUTES)  # type: ignore[arg-type]

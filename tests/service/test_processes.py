@@ -113,6 +113,37 @@ def test_processes_answer_what_threads_do(app_of: Any, service: Any, window: Any
     assert (unfit.status_code, unfit.json()["error"]) == (400, "INVALID_PARAMS")
 
 
+def test_a_worker_that_is_ready_has_imported_what_an_answer_needs(lake: Path) -> None:
+    program = f"""
+import sys
+from tidytape.lake import Lake
+from tidytape.service.answer._engine import Engine
+from tidytape.service.work._computing import warm_up
+from tidytape.query import PointsQuery
+from tidytape.wire._encode import encode_all
+engine = Engine(Lake({str(lake)!r}))
+warm_up(engine)
+before = set(sys.modules)
+query = PointsQuery(
+    type="TPO_AGG", exchange="ALPHA", raw_symbol="BTCUSDT", interval="1d", start={T0 - 86_400}, end={T0 + 86_400}
+)
+frames = engine.frames(query, engine.markets(query))
+assert len(encode_all(frames, [])) > 100
+print(sorted(name for name in set(sys.modules) - before if not name.startswith("polars.")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", [None, worker("os._exit(1)")])
+def test_workers_are_waited_for_until_they_are_ready_or_have_failed(
+    processes_of: Any, command: list[str] | None
+) -> None:
+    processes = processes_of(command, workers=2)
+    processes.get_ready()
+    assert [desk.is_alive for desk in processes._desks] == [command is None] * 2
+
+
 def test_large_answers_are_the_same_ones(app_of: Any, service: Any, window: Any) -> None:
     app = app_of(LARGE, workers=1)
     plain = {"Accept-Encoding": "identity"}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
 import typer
 
 from tidytape.cli._output import Json, put, put_json
 from tidytape.errors import counted, escaped
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def _list_kinds(is_asked: bool) -> None:
@@ -100,6 +102,8 @@ def download(
 
 def summary(files: pl.DataFrame) -> str:
     """Return the numbers of files and rows, and a line for the files with the same state and reason."""
+    import polars as pl
+
     states = ", ".join(
         f"{count:,} {state}" for state, count in files["state"].value_counts(sort=True).iter_rows()
     )

@@ -1,5 +1,7 @@
 """``tidytape fetch``, ``plan``, ``markets`` and ``usage``: from a service or a lake, to a file or the terminal.
 
+It imports the client, so it is imported when one of these commands is used.
+
 Each command calls a method of the client. Its options are the parameters of the method, and their help is what the
 method's docstring says of these.
 """
@@ -18,6 +20,7 @@ import polars as pl
 import typer
 
 from tidytape.budget import weight
+from tidytape.cli._examples import add_examples
 from tidytape.cli._output import Json, check_target, put, put_json, put_names
 from tidytape.client._budget import Usage
 from tidytape.client._display import spans
@@ -25,7 +28,7 @@ from tidytape.client._lists import ListMethods
 from tidytape.client._series import SeriesMethods
 from tidytape.client._settings import MAX_WAIT, OnLimit, Partial
 from tidytape.errors import QueryError, TidytapeError, counted, escaped, worded
-from tidytape.query._values import Names, written_time
+from tidytape.query._values import Names, TimeLike, written_time
 from tidytape.wire._decode import Absent
 
 if TYPE_CHECKING:
@@ -35,12 +38,7 @@ if TYPE_CHECKING:
     from tidytape.client._plans import Plan
 
 
-app = typer.Typer(
-    help="Fetch series as tidy frames, and lists such as that of all exchanges.", no_args_is_help=True
-)
-plans = typer.Typer(
-    help="Print the requests and the weight of a fetch, without fetching.", no_args_is_help=True
-)
+app, plans, lists = (typer.Typer(rich_markup_mode=None) for _ in range(3))
 
 Lake = Annotated[str | None, typer.Option(help="Fetch from this lake, without a service.")]
 BaseUrl = Annotated[
@@ -267,7 +265,8 @@ _COLUMNS = {
 
 def _options(method: FunctionType) -> Iterator[inspect.Parameter]:
     """Yield the options of a command: the parameters of its method, with types that a command line can spell."""
-    hints, texts = get_type_hints(method), dict(_PARAMETER.findall(inspect.getdoc(method) or ""))
+    hints = get_type_hints(method, localns={"Names": Names, "TimeLike": TimeLike})
+    texts = dict(_PARAMETER.findall(inspect.getdoc(method) or ""))
     for name, parameter in inspect.signature(method).parameters.items():
         if name == "self":
             continue
@@ -326,11 +325,10 @@ _NAMES = {
 }
 """The names of the parameters of all commands."""
 
-markets = _command(ListMethods.markets)  # type: ignore[arg-type]
-usage = _command(ListMethods.usage)  # type: ignore[arg-type]
-
 for _method in _methods(SeriesMethods):
     plans.command(_method.__name__.replace("_", "-"))(_plan_command(_method))
 for _method in (*_methods(SeriesMethods), *_methods(ListMethods)):
-    if _method.__name__ not in {"markets", "usage"}:
-        app.command(_method.__name__.replace("_", "-"))(_command(_method))
+    group = lists if _method.__name__ in {"markets", "usage"} else app
+    group.command(_method.__name__.replace("_", "-"))(_command(_method))
+add_examples(app, "fetch")
+add_examples(plans, "plan")

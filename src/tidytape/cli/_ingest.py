@@ -11,17 +11,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from tidytape.cli._examples import INGEST, example
+from tidytape.cli._late import late_group
 from tidytape.cli._output import JSON_OPTION
 from tidytape.cli._output import as_json as to_json
 from tidytape.errors import IngestError, QueryError, counted, escaped
@@ -77,36 +76,23 @@ _FOLLOW = {
 }
 
 
-class _Commands(TyperGroup):
-    """The commands of the layouts, which are made at their first use, because importing the layouts takes a while."""
-
-    @property
-    def commands(self) -> MutableMapping[str, Any]:
-        """The commands by name."""
-        return {**_commands(), **self._registered}
-
-    @commands.setter
-    def commands(self, registered: MutableMapping[str, Any]) -> None:
-        self._registered = registered
-
-
-app = typer.Typer(help="Put recorded files into a lake.", no_args_is_help=True, cls=_Commands)
-
-
-@app.callback()
-def _ingest_group() -> None:
-    pass
-
-
-@cache
-def _commands() -> dict[str, Any]:
+def _layouts() -> typer.Typer:
+    """Return the commands of the layouts; importing the layouts takes a while."""
     from tidytape.lake.ingest import LAYOUTS
 
     group = typer.Typer(rich_markup_mode=None)
     for name, layout in {"auto": None, **LAYOUTS}.items():
         epilog = example(f"ingest {name}", INGEST[name])
         group.command(name, epilog=epilog)(_command(layout))
-    return dict(typer.main.get_group(group).commands)
+    return group
+
+
+app = typer.Typer(help="Put recorded files into a lake.", no_args_is_help=True, cls=late_group(_layouts))
+
+
+@app.callback()
+def _ingest_group() -> None:
+    pass
 
 
 def _command(layout: type[Layout] | None) -> Callable[..., None]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidytape.budget import Tier
 from tidytape.cli._output import Json, put_json
 from tidytape.errors import counted, escaped
 
 if TYPE_CHECKING:
+    from tidytape.budget import Tier
     from tidytape.service import Key
 
 

@@ -23,10 +23,10 @@ from tidytape._version import __version__
 from tidytape.cli import _cache as cached
 from tidytape.cli import _demo as demo
 from tidytape.cli import _download as download
-from tidytape.cli import _fetch as fetch
 from tidytape.cli import _ingest as ingest
 from tidytape.cli import _keys as keys
 from tidytape.cli import _lake as lake
+from tidytape.cli import _methods as methods
 from tidytape.cli import _openapi as openapi
 from tidytape.cli import _prediction as prediction
 from tidytape.cli import _pull as pull
@@ -62,15 +62,15 @@ app = typer.Typer(
 ingest.app.command("polymarket-gamma")(prediction.polymarket_gamma)
 app.add_typer(ingest.app, name="ingest")
 app.command("pull")(pull.pull)
-app.add_typer(fetch.app, name="fetch")
-app.add_typer(fetch.plans, name="plan")
+app.add_typer(methods.fetch, name="fetch")
+app.add_typer(methods.plan, name="plan")
 app.add_typer(keys.app, name="keys")
 app.command("download")(download.download)
 app.command("replay")(replay.replay)
 app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")
-app.command("markets")(fetch.markets)
-app.command("usage")(fetch.usage)
+methods.add_list(app, "markets")
+methods.add_list(app, "usage")
 app.add_typer(cached.app, name="cache")
 app.add_typer(tape.app, name="tape")
 app.command("serve")(serve.serve)

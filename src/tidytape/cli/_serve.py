@@ -118,8 +118,10 @@ def serve(
             typer.echo(f"warning: {warning}", err=True)
     queue = {"waiting": waiting, "waiting_of_key": waiting_of_key}
     processes = Processes(opened, workers=workers, seconds=seconds, memory=memory << 20, **queue)
-    engine = Engine(opened, limits=processes.limits)
-    computing = SmallFirst(SmallDesks(engine, desks=processes.workers, seconds=seconds, **queue), processes)
+    small = SmallDesks(
+        Engine(opened, limits=processes.limits), desks=processes.workers, seconds=seconds, **queue
+    )
+    computing = SmallFirst(small, processes)
     app = create_app(
         opened,
         known,
@@ -148,6 +150,7 @@ def serve(
     # uvicorn raises the signal again when it has finished; the process must still run the `finally` below.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
+        computing.get_ready()
         Server(uvicorn.Config(app, host=host, port=port, **LISTENING)).run()
     finally:
         computing.close()

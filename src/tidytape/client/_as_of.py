@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -48,8 +49,9 @@ class AsOfQuery:
     as_of: int
 
     @classmethod
-    def of(cls, search: MarketsQuery, as_of: TimeLike) -> AsOfQuery:
-        """Return the query of a search and a time."""
+    def of(cls, *, as_of: TimeLike, **fields: Any) -> AsOfQuery:
+        """Return the query of a time and the fields of a search."""
+        search = MarketsQuery(**fields)
         if search.distinct:
             raise QueryError("distinct", got=True, expected="nothing beside ``as_of``: today's volume ranks")
         if search.sort_field not in {None, MarketSortField.AVAILABLE_SINCE}:

@@ -17,11 +17,9 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeAlias, TypeVar, get_args
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidytape._forks import refuse_fork
 from tidytape._other_clients import explained
@@ -40,7 +38,7 @@ from tidytape.client._live import Keep, Live
 from tidytape.client._metadata import Metadata
 from tidytape.client._plans import Plan, PlanPart, planned
 from tidytape.client._reasons import Reason, in_every_part, warn_of_empty
-from tidytape.client._series import FetchQuery, SeriesMethods, refuse_ignored
+from tidytape.client._series import FetchQuery, SeriesMethods, arguments_of, refuse_ignored
 from tidytape.client._settings import Backend, Settings, one_of
 from tidytape.client._steps import Call, Flow, closed_error
 from tidytape.client._streams import StreamMethods
@@ -99,7 +97,7 @@ class ParquetFile:
         self._path = path
         # A random name, because another process may write to the same file.
         self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: Any = None
         self._columns: dict[str, pl.DataType] = {}
 
     def write(self, frame: pl.DataFrame) -> None:
@@ -111,6 +109,9 @@ class ParquetFile:
             If the frame has a column that the first frame lacks or that has another dtype there, because the service
             has changed; or if Parquet cannot hold a column.
         """
+        import pyarrow as pa
+        import pyarrow.parquet as pq  # only here, so that the client loads quickly
+
         if self._writer is None:
             self._columns = dict(frame.schema)
             try:
@@ -162,15 +163,23 @@ Asked = FetchQuery | PointsQuery | Sequence[PointsQuery]
 Several = Asked | Sequence[Asked]
 """The argument of ``plan``: an argument of ``fetch``, or a list of them."""
 
-_TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
+ListQuery: TypeAlias = MetaQuery | MarketsQuery | AsOfQuery
+"""The query of a list."""
+
+_TABLES: Mapping[
+    str, tuple[Callable[..., ListQuery], Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]
+] = MappingProxyType(
     {
-        "markets": (request.markets, MARKETS),
-        "markets-as-of": (markets_as_of, MARKETS),
-        "prediction-markets": (request.prediction_markets, PREDICTION_MARKETS),
-        "block-sizes": (request.block_sizes, BLOCK_SIZES),
-        "holdings": (request.holdings, HOLDINGS),
+        "markets": (MarketsQuery, request.markets, MARKETS),
+        "markets-as-of": (AsOfQuery.of, markets_as_of, MARKETS),
+        "prediction-markets": (MarketsQuery, request.prediction_markets, PREDICTION_MARKETS),
+        "block-sizes": (MetaQuery, request.block_sizes, BLOCK_SIZES),
+        "holdings": (MetaQuery, request.holdings, HOLDINGS),
     }
 )
+"""By list that is a frame: what makes its query, what requests it, and its schema."""
+_OF_A_TYPE = frozenset({"symbols", "normalized-symbols"})
+"""Lists of names whose query must have a data type."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -281,11 +290,15 @@ class Endpoints(
         frame: FrameT = self._run(steps())
         return frame
 
-    def _names(self, name: str, query: MetaQuery) -> NamesT:
+    def _names(self, name: str, arguments: Mapping[str, Any]) -> NamesT:
+        query = MetaQuery(**arguments_of(arguments))
+        if not query.type and name in _OF_A_TYPE:
+            raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
         names: NamesT = self._run(self._taped(name, query, request.names(self._settings, name, query)))
         return names
 
-    def _table(self, name: str, query: MetaQuery | MarketsQuery | AsOfQuery) -> FrameT:
+    def _table(self, name: str, arguments: Mapping[str, Any]) -> FrameT:
+        query = _TABLES[name][0](**arguments_of(arguments))
         frame: FrameT = self._run(self._fetch_table(name, query))
         return frame
 
@@ -660,15 +673,15 @@ class Endpoints(
         frame = schema.arranged(frame)
         return frame if self._backend == "polars" else schema.to_pandas(frame)
 
-    def _fetch_table(self, name: str, query: MetaQuery | MarketsQuery | AsOfQuery) -> Flow[Any]:
-        steps, schema = _TABLES[name]
+    def _fetch_table(self, name: str, query: ListQuery) -> Flow[Any]:
+        _, steps, schema = _TABLES[name]
         frame = yield from self._taped(name, query, steps(self._settings, query))
         return self._presented(frame, schema)
 
     def _taped(
         self,
         name: str,
-        query: MetaQuery | MarketsQuery | AsOfQuery | EventsQuery | None,
+        query: ListQuery | EventsQuery | None,
         steps: Flow[R],
         *,
         records: bool = True,

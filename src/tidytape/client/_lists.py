@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tidytape._other_clients import explained
-from tidytape.client._as_of import AsOfQuery
-from tidytape.client._series import arguments_of
-from tidytape.errors import QueryError
-from tidytape.query import MarketsQuery, MetaQuery
-from tidytape.query._values import Names, TimeLike
+
+if TYPE_CHECKING:
+    from tidytape.query._values import Names, TimeLike
 
 FrameT = TypeVar("FrameT")
 NamesT = TypeVar("NamesT")
@@ -25,10 +24,10 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     """
 
     @abstractmethod
-    def _names(self, name: str, query: MetaQuery) -> NamesT: ...
+    def _names(self, name: str, arguments: Mapping[str, Any]) -> NamesT: ...
 
     @abstractmethod
-    def _table(self, name: str, query: MetaQuery | MarketsQuery | AsOfQuery) -> FrameT: ...
+    def _table(self, name: str, arguments: Mapping[str, Any]) -> FrameT: ...
 
     @abstractmethod
     def _usage(self) -> UsageT: ...
@@ -135,10 +134,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.markets(coin="BTC", category="perpetual").select("exchange", "raw_symbol").rows()
         [('DEMO_INVERSE', 'BTCUSD'), ('DEMO_LINEAR', 'BTCUSDT'), ('DEMO_PERP', 'BTC-PERP')]
         """
-        fields = arguments_of(locals(), omit={"as_of"})
-        if as_of is not None:
-            return self._table("markets-as-of", AsOfQuery.of(MarketsQuery(**fields), as_of))
-        return self._table("markets", MarketsQuery(**fields))
+        return self._table("markets" if as_of is None else "markets-as-of", locals())
 
     def prediction_markets(
         self,
@@ -230,7 +226,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> outcomes.select("slug", "outcome").rows()
         [('above-60000', 'Yes'), ('above-60000', 'No')]
         """
-        return self._table("prediction-markets", MarketsQuery(**arguments_of(locals())))
+        return self._table("prediction-markets", locals())
 
     def block_sizes(
         self,
@@ -295,7 +291,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.block_sizes(exchange="DEMO_SPOT").rows()
         [('DEMO_SPOT', 'BTCUSDT', 2.0), ('DEMO_SPOT', 'ETHUSDT', 0.1)]
         """
-        return self._table("block-sizes", MetaQuery(**arguments_of(locals())))
+        return self._table("block-sizes", locals())
 
     def describe(
         self,
@@ -379,7 +375,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> holdings.select("raw_symbol", "first_timestamp", "gaps").row(0)[0]
         'BTC-PERP'
         """
-        return self._table("holdings", MetaQuery(**arguments_of(locals())))
+        return self._table("holdings", locals())
 
     def types(
         self,
@@ -434,7 +430,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.types(exchange="DEMO_CME")
         ['CME_OPEN_INTEREST_AGG']
         """
-        return self._names("types", MetaQuery(**arguments_of(locals())))
+        return self._names("types", locals())
 
     def exchanges(
         self,
@@ -489,7 +485,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.exchanges(type="TRADE_AGG", coin="BTC")
         ['DEMO_INVERSE', 'DEMO_LINEAR', 'DEMO_PERP', 'DEMO_SPOT', 'DEMO_USD']
         """
-        return self._names("exchanges", MetaQuery(**arguments_of(locals())))
+        return self._names("exchanges", locals())
 
     def categories(
         self,
@@ -544,7 +540,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.categories(coin="BTC")
         ['SPOT', 'PERPETUAL', 'FUTURE', 'OPTION']
         """
-        return self._names("categories", MetaQuery(**arguments_of(locals())))
+        return self._names("categories", locals())
 
     def coins(
         self,
@@ -599,7 +595,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.coins(type="TOKEN_SUPPLY_AGG")
         ['BTC', 'ETH', 'SOL', 'USDT']
         """
-        return self._names("coins", MetaQuery(**arguments_of(locals())))
+        return self._names("coins", locals())
 
     def symbols(
         self,
@@ -654,7 +650,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.symbols(type="TRADE_AGG", coin="BTC")
         ['BTC-PERP', 'BTC-USD', 'BTCUSD', 'BTCUSDT']
         """
-        return self._names("symbols", _of_a_type(MetaQuery(**arguments_of(locals()))))
+        return self._names("symbols", locals())
 
     def normalized_symbols(
         self,
@@ -709,7 +705,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.normalized_symbols(type=["TRADE_AGG", "CME_OPEN_INTEREST_AGG"], coin="BTC")
         ['BTC-USD', 'BTC-USDT']
         """
-        return self._names("normalized-symbols", _of_a_type(MetaQuery(**arguments_of(locals()))))
+        return self._names("normalized-symbols", locals())
 
     def tenors(
         self,
@@ -764,7 +760,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.tenors(exchange="DEMO_OPTIONS")
         ['ONE_D', 'THREE_D', 'ONE_W', 'ONE_M', 'TWO_M', 'THREE_M']
         """
-        return self._names("tenors", MetaQuery(**arguments_of(locals())))
+        return self._names("tenors", locals())
 
     def usage(self) -> UsageT:
         """Fetch the budget of the key.
@@ -791,10 +787,3 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         60
         """
         return self._usage()
-
-
-def _of_a_type(query: MetaQuery) -> MetaQuery:
-    """Return a query; raise QueryError if it names no data type."""
-    if not query.type:
-        raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
-    return query

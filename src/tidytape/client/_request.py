@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from typing import Any
 import httpx
 import orjson
 import polars as pl
-import tenacity
 
 from tidytape import wire
 from tidytape._version import __version__
@@ -102,30 +102,18 @@ def ask(
     try:
         if until is None:
             until = time.monotonic() + settings.deadline
-        pause: list[float] = []
-        next_pause: Callable[[tenacity.RetryCallState], float] = _backing_off
-        retrying = tenacity.Retrying(
-            retry=_MAY_PASS,
-            stop=lambda state: (
-                state.attempt_number >= settings.attempts or time.monotonic() + state.upcoming_sleep >= until
-            ),
-            wait=lambda state: next_pause(state),  # noqa: PLW0108 - each failure sets another function
-            sleep=pause.append,  # does not sleep: the driver carries out the pause
-            reraise=True,
-        )
-        for attempt in retrying:
-            while pause:
-                yield Wait(pause.pop())
-            with attempt:
-                timeout = max(0.001, min(settings.timeout, until - time.monotonic()))
-                request = get(settings, path, params, accept, timeout)
-                request.headers.update(headers)
-                step = Send(request, until, settings.max_body)
-                line = settings.quota.line
-                answer = (yield step) if step.remaining else TimeoutError()
-                if not isinstance(answer, _UNSENT):
-                    tally.requests += 1
-                next_pause = _pauses(settings, is_unreachable=isinstance(answer, httpx.ConnectError))
+        attempt = 0
+        while True:
+            attempt += 1
+            timeout = max(0.001, min(settings.timeout, until - time.monotonic()))
+            request = get(settings, path, params, accept, timeout)
+            request.headers.update(headers)
+            step = Send(request, until, settings.max_body)
+            line = settings.quota.line
+            answer = (yield step) if step.remaining else TimeoutError()
+            if not isinstance(answer, _UNSENT):
+                tally.requests += 1
+            try:
                 if isinstance(answer, Answer):
                     answer = settings.secret.hidden_answer(answer)
                     settings.quota.is_heard = True
@@ -144,7 +132,13 @@ def ask(
                     listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=charge, sent=line)
                     settings.quota.take(charge)
                 raise _transport_error(answer, step, settings, cost)
-        raise AssertionError("tenacity returns or raises")  # pragma: no cover
+            except _TEMPORARY as error:
+                is_unreachable = isinstance(answer, httpx.ConnectError)
+                pause = pause_after(error, attempt, settings=settings, is_unreachable=is_unreachable)
+                is_last = attempt >= settings.attempts or time.monotonic() + pause >= until
+                if is_last or not may_pass(error):
+                    raise
+            yield Wait(pause)
     finally:
         if charge:
             settings.quota.give_back(charge)
@@ -172,7 +166,6 @@ def may_pass(error: BaseException) -> bool:
 
 
 _TEMPORARY = (RateLimitError, ServerError, TransportError)
-_MAY_PASS = tenacity.retry_if_exception(may_pass)
 
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Failures that happen before the client has sent anything."""
@@ -255,40 +248,34 @@ def get(
     )
 
 
-_NOT_THERE = tenacity.wait_random_exponential(multiplier=0.5, max=0.4)
-"""Pauses if nothing has ever listened at the address: a user who mistyped a port gets the error soon. [s]"""
-
-_RESTARTING = tenacity.wait_exponential(multiplier=0.5, max=30) + tenacity.wait_random(0, 0.5)
-"""Pauses if a service that answered before does not listen now: long enough for a restart. [s]"""
-
-_FAILING = tenacity.wait_random_exponential(multiplier=0.5, max=30)
-"""Pauses after failures of a running service: longer each time, and random, so that clients do not retry in step."""
-
-
-def _backing_off(state: tenacity.RetryCallState) -> float:
-    """Return the pause that the service asks for; if it asks for none, a random pause that grows. [s]"""
-    error = state.outcome.exception() if state.outcome else None
-    if isinstance(error, ServiceError) and error.retry_after is not None:
-        return error.retry_after
-    return float(_FAILING(state))
-
-
 def pause_after(error: ServiceError, attempt: int, *, settings: Settings, is_unreachable: bool) -> float:
     """Return how long to wait after ``attempt`` failures in a row, the last of which is ``error``. [s]
 
     ``is_unreachable`` says whether nothing listens at the address.
     """
-    state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
-    state.attempt_number = attempt
-    state.set_exception((type(error), error, None))
-    return float(_pauses(settings, is_unreachable=is_unreachable)(state))
+    if is_unreachable:
+        return _restarting(attempt) if settings.quota.is_heard else _not_there(attempt)
+    return _failing(attempt) if error.retry_after is None else error.retry_after
 
 
-def _pauses(settings: Settings, *, is_unreachable: bool) -> Callable[[tenacity.RetryCallState], float]:
-    """Return the function that computes the pause before the next attempt."""
-    if not is_unreachable:
-        return _backing_off
-    return _RESTARTING if settings.quota.is_heard else _NOT_THERE
+def _not_there(attempt: int) -> float:
+    """Return a pause if nothing has ever listened: a user who mistyped a port gets the error soon. [s]"""
+    return random.uniform(0.0, _doubled(attempt, longest=0.4))
+
+
+def _restarting(attempt: int) -> float:
+    """Return a pause if a service that answered before does not listen now: long enough for a restart. [s]"""
+    return _doubled(attempt, longest=30.0) + random.uniform(0.0, 0.5)
+
+
+def _failing(attempt: int) -> float:
+    """Return a pause after failures of a running service: random, so that clients do not retry in step. [s]"""
+    return random.uniform(0.0, _doubled(attempt, longest=30.0))
+
+
+def _doubled(attempt: int, *, longest: float) -> float:
+    """Return half a second, doubled with each attempt after the first. [s]"""
+    return min(0.5 * 2.0 ** min(attempt - 1, 10), longest)
 
 
 _NEAR_DEADLINE = 0.01

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.ipc
 
 from tidytape.errors import DecodeError, shown
@@ -389,7 +388,9 @@ def _check_values(column: Any) -> None:
         return
     column.dictionary.validate(full=True)
     column.indices.validate(full=True)
-    bounds = pa.compute.min_max(column.indices)
+    import pyarrow.compute as pc  # only here, so that the client loads quickly
+
+    bounds = pc.min_max(column.indices)
     first, last, size = bounds["min"].as_py(), bounds["max"].as_py(), len(column.dictionary)
     if last is not None and not 0 <= first <= last < size:
         raise pa.ArrowInvalid(f"a dictionary of {size} has no values {first} to {last}")

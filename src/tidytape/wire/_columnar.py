@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.json
 
 from tidytape.catalogue import NOTE_FIELDS, DataType, Field, Kind, Levels
@@ -290,12 +289,16 @@ def _require_present(array: Any) -> None:
 
 def _unnested(array: Any) -> tuple[Counts, Any]:
     """Return the length of each list, 0 if it is null, and the values of all lists one after the other."""
-    return _int64(pa.compute.list_value_length(array)), array.flatten()
+    import pyarrow.compute as pc  # only here, so that the client loads quickly
+
+    return _int64(pc.list_value_length(array)), array.flatten()
 
 
 def _int64(array: Any) -> Counts:
     """Return integers, with 0 for null. It does not start the engine of polars, which takes long for few values."""
-    return np.asarray(pa.compute.fill_null(array, 0)).astype(np.int64)
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.fill_null(array, 0)).astype(np.int64)
 
 
 def _is_misread(parts: Parts, body: bytes) -> bool:

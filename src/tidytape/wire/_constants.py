@@ -16,7 +16,6 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute
 
 from tidytape.wire._faults import Fault
 
@@ -84,7 +83,9 @@ def constant_of(column: Any) -> Constant | None:
         return Constant(None, dtype) if column.null_count == len(column) else None
     if pa.types.is_floating(dtype):
         column = column.view(pa.int64() if dtype.bit_width == 64 else pa.int32())
-    bounds = pa.compute.min_max(column.indices if dtype == CATEGORY else column)
+    import pyarrow.compute as pc  # only here, so that the client loads quickly
+
+    bounds = pc.min_max(column.indices if dtype == CATEGORY else column)
     value = first.value if dtype == TIME else first.as_py()
     if not bounds["min"].equals(bounds["max"]) or (isinstance(value, float) and not math.isfinite(value)):
         return None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import narwhals.stable.v2 as nw
 import polars as pl
-from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import QueryError
-from tidytape.frames._door import Door, wrapped
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrameT
+
 
 _EXPECTED = "a frame of polars, pandas or pyarrow"
 
@@ -52,6 +53,10 @@ def flat(frame: IntoFrameT, /) -> IntoFrameT:
     2024-08-08T00:00:00Z,[]
     2024-08-08T00:00:00Z,
     """
+    import narwhals.stable.v2 as nw  # only here, so that the client loads quickly
+
+    from tidytape.frames._door import Door, wrapped
+
     rows = wrapped(frame, kinds=_EXPECTED)
     if isinstance(frame, pl.LazyFrame):
         return cast("IntoFrameT", frame.with_columns(_texts(frame.collect_schema())))

@@ -10,6 +10,7 @@ import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,11 +21,14 @@ import anyio
 import polars as pl
 import pyarrow as pa
 
-from tidytape import wire
+from tidytape import aggregate, wire
+from tidytape.errors import LakeError
 from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._plans import PLANS
 from tidytape.service.answer._scan import Limits, MarketsByType
+from tidytape.times import DAY
 from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._encode import encode_all
@@ -283,6 +287,21 @@ class AnswerTask(Task[Answer]):
         frames, notes = engine.answer(query, markets)
         body = _ENCODED[self.form](frames, notes)
         return Answer(*compressed(body, self.coding), sum(row_count(frame) for _, frame in frames))
+
+
+def warm_up(engine: Engine) -> None:
+    """Open the lake and compute a small market profile: the first answer of a process imports libraries meanwhile."""
+    with suppress(LakeError):  # the answer to a query says what is wrong with the lake
+        engine.lake.now().version()
+    texts = dict.fromkeys(("exchange", "raw_symbol", "side"), "BUY")
+    numbers = dict.fromkeys(("price", "amount"), 1.0)
+    trades = pl.LazyFrame([texts | numbers | {"timestamp": 20_000 * DAY, "sequence": 0}])
+    functions = (aggregate.tpo, aggregate.tpo_sessions)
+    profile = pl.collect_all(
+        [function(trades, interval="1d", block_size=1) for function in functions], engine="streaming"
+    )
+    name = next(name for name, plan in PLANS.items() if plan.has_time_blocks)
+    wire.encode(wire.nested(*profile, name), name)
 
 
 class OverloadedError(Exception):

@@ -20,6 +20,7 @@ from tidytape.service.work._computing import (
     StoppedError,
     Task,
     computed,
+    warm_up,
 )
 from tidytape.service.work._fair_queue import FairQueue
 
@@ -202,6 +203,10 @@ class SmallDesks(Desks[Desk]):
             [Desk(number) for number in range(desks)], waiting=waiting, waiting_of_key=waiting_of_key
         )
 
+    def get_ready(self) -> None:
+        """Import what the first answer needs."""
+        warm_up(self._engine)
+
     async def _awaited(self, waiting: Waiting) -> Any:
         answer, seconds = asyncio.wrap_future(waiting.future), self._seconds
         try:
@@ -219,6 +224,9 @@ class SmallDesks(Desks[Desk]):
 
 class ClosableComputing(Computing, Protocol):
     """Computes answers until it is closed."""
+
+    def get_ready(self) -> None:
+        """Wait until the first answer takes no longer than later ones."""
 
     def drain(self) -> None:
         """Refuse the tasks that wait, and from now on every task that would have to."""
@@ -256,6 +264,11 @@ class SmallFirst:
     async def run(self, task: Task[A]) -> A:
         """Return the answer; see `Desks.run`."""
         return await (self._small if task.small else self._others).run(task)
+
+    def get_ready(self) -> None:
+        """Wait until the first answers take no longer than later ones; to be called before the first task."""
+        self._small.get_ready()
+        self._others.get_ready()
 
     def drain(self) -> None:
         """Refuse the tasks that wait, and from now on every task that finds no idle desk."""

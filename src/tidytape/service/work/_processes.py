@@ -48,6 +48,13 @@ class _Desk(Desk):
         """Whether the process runs."""
         return self._process.poll() is None
 
+    def get_ready(self) -> None:
+        """Wait until the worker is ready; raise StoppedError if it ends instead."""
+        if not self._is_ready:
+            with self._at_most(_START):
+                self._receive()
+            self._is_ready = True
+
     def answer(self, job: Job, *, seconds: float) -> Any:
         """Return the worker's answer to a job, or raise the exception that the worker sent.
 
@@ -56,10 +63,7 @@ class _Desk(Desk):
         StoppedError
             If there is no answer after some seconds, and the process was ended; or if it ended by itself.
         """
-        if not self._is_ready:
-            with self._at_most(_START):
-                self._receive()
-            self._is_ready = True
+        self.get_ready()
         with self._at_most(seconds):
             self._send(job)
             answer = self._receive()
@@ -172,6 +176,12 @@ class Processes(Desks[_Desk]):
             waiting=waiting,
             waiting_of_key=waiting_of_key,
         )
+
+    def get_ready(self) -> None:
+        """Wait until each worker is ready or has failed; the first task replaces one that has failed."""
+        for desk in self._desks:
+            with suppress(StoppedError):
+                desk.get_ready()
 
     def close(self) -> None:
         """Refuse new tasks, finish the answers in progress, and end the workers."""

@@ -89,6 +89,7 @@ def main() -> None:
         # An allocation beyond it fails and ends this process alone.
         resource.setrlimit(resource.RLIMIT_DATA, (begin.memory, begin.memory))
     engine = Engine(Lake(begin.path, storage_options=begin.options), limits=begin.limits)
+    computing.warm_up(engine)
     output.write(pickle.dumps(None))  # ready
     output.flush()
     while True:
