@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -252,6 +252,37 @@ def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.Lazy
     return frame.with_columns(nulls).select(table.names)
 
 
+def scanned_files(delta: Opened, table: Table, paths: Sequence[str], options: Options) -> pl.LazyFrame:
+    """Return a lazy frame of some files of a version, as `scanned` does of all.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        One or more paths as the log has them, with escapes.
+    """
+    require_readable(delta, table)
+    dtypes = table.polars()
+    local_root = unquote(delta.table_uri.removeprefix("file://")) if delta.log is not None else None
+    uris = [
+        f"{delta.table_uri.rstrip('/')}/{path}"
+        if local_root is None
+        else f"{local_root.rstrip('/')}/{unquote(path)}"
+        for path in paths
+    ]
+    frame = pl.scan_parquet(
+        uris,
+        schema={name: dtype for name, dtype in dtypes.items() if name not in table.partitions},
+        hive_schema={name: dtypes[name] for name in table.partitions} or None,
+        hive_partitioning=bool(table.partitions),
+        try_parse_hive_dates=False,
+        glob=False,
+        missing_columns="insert",  # a file of an older release lacks columns
+        extra_columns="ignore",
+        storage_options=_object_store.for_polars({**(delta._storage_options or {}), **(options or {})}),
+    )
+    return frame.select(table.names)
+
+
 def as_dict(options: Options) -> dict[str, str] | None:
     """Return the storage options as delta-rs takes them."""
     return dict(options) if options else None
@@ -396,6 +427,41 @@ def _file_log(delta: DeltaTable) -> pl.DataFrame:
     )
     # The log escapes paths as in a URL; the store has them without escapes.
     return files.with_columns(path=pl.Series([unquote(path) for path in files["path"]], dtype=pl.String))
+
+
+def files_between(delta: Opened, column: str, ranges: pl.DataFrame) -> list[str]:
+    """Return the paths of the files that may have rows in some ranges of a column, as the log has them, with escapes.
+
+    Parameters
+    ----------
+    delta : Opened
+        The table.
+    column : str
+        Name of the column.
+    ranges : polars.DataFrame, one row per partition
+        The partition columns, ``low`` and ``high``, ends included.
+    """
+    names = delta.metadata().partition_columns
+    bounds = delta.cached(("bounds", column), lambda: _bounds(delta, column))
+    files = bounds.join(ranges, on=names) if names else bounds.join(ranges, how="cross")
+    is_outside = (pl.col("lowest") > pl.col("high")) | (pl.col("highest") < pl.col("low"))
+    return files.filter(~is_outside.fill_null(value=False))[
+        "path"
+    ].to_list()  # null: the log does not say its bounds
+
+
+def _bounds(delta: Opened, column: str) -> pl.DataFrame:
+    """Return the path, the partition, and the lowest and highest value of a column, of each file with rows."""
+    actions = pl.DataFrame(delta.get_add_actions(flatten=True))
+    bounds = {"lowest": f"min.{column}", "highest": f"max.{column}"}
+    return actions.filter(pl.col("num_records").ne_missing(0)).select(
+        "path",
+        *(pl.col(f"partition.{name}").alias(name) for name in delta.metadata().partition_columns),
+        *(
+            pl.col(found).alias(name) if found in actions.columns else pl.lit(None).alias(name)
+            for name, found in bounds.items()
+        ),
+    )
 
 
 def _with_rows(delta: Opened) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 from deltalake import DeltaTable, Transaction
@@ -540,28 +540,31 @@ class LakeWriter:
         self._make(table)
         self._until_committed(table.name, attempt)
 
-    def _new(self, delta: DeltaTable | None, batch: Batch, *, replace: bool) -> Fresh:
+    def _new(self, delta: _delta.Opened | None, batch: Batch, *, replace: bool) -> Fresh:
         """Return what a batch adds to the table."""
-        # Compare by ids and not by times, because another source may give the same trade another time. Readers skip
-        # files and row groups by the bounds of their ids. Ids that rise with time, and made-up ids, which begin with
-        # the time, match almost no older file. For random ids the key columns of the whole market are read.
+        # Compare by ids and not by times, because another source may give the same trade another time. Only files whose
+        # bounds of ids overlap the new ones are read. Ids that rise with time, and made-up ids, which begin with the
+        # time, match almost no older file. For random ids the key columns of the whole market are read.
         return fresh(batch, self._between(delta, batch.table, batch.table.identity), replace=replace)
 
     def _between(
-        self, delta: DeltaTable | None, table: Table, column: str, *, without: pl.DataFrame | None = None
+        self, delta: _delta.Opened | None, table: Table, column: str, *, without: pl.DataFrame | None = None
     ) -> Stored:
-        """Return a function that scans the rows of some markets between two values of a column, ends included.
+        """Return a function that scans the files that may have rows of some markets in some ranges of a column.
 
         The function leaves out the rows that have the keys of ``without``.
         """
-        rows = _delta.scanned(delta, table, self.lake.storage_options)
-        if without is not None:
-            rows = rows.join(without.lazy().select(table.key), on=table.key, how="anti")
 
-        def stored(markets: Collection[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
-            partition_values = dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
-            is_between = pl.col(column).is_between(pl.lit(low), pl.lit(high))
-            return rows.filter(is_between, *conditions(partition_values, None, None))
+        def stored(ranges: pl.DataFrame) -> pl.LazyFrame:
+            paths = [] if delta is None else _delta.files_between(delta, column, ranges)
+            if delta is None or not paths:
+                return table.empty().lazy()
+            rows = _delta.scanned_files(delta, table, paths, self.lake.storage_options).filter(
+                pl.col(column).is_between(pl.lit(ranges["low"].min()), pl.lit(ranges["high"].max()))
+            )
+            if without is None:
+                return rows
+            return rows.join(without.lazy().select(table.key), on=table.key, how="anti")
 
         return stored
 
