@@ -467,7 +467,7 @@ class LakeWriter:
                 table.name, log, batch.rows, rows_new, superseded=new.superseded, replaced=replaced
             )
 
-        return self._until_committed(table.name, attempt, known=self.lake.delta(table.name))
+        return self._until_committed(table.name, attempt)
 
     def _note(self, notes: Mapping[str, int]) -> None:
         """Commit notes to the registry.
@@ -512,12 +512,22 @@ class LakeWriter:
         still_there = same_rows.collect()
         return still_there if still_there.height else None
 
-    def _until_committed(
-        self, table: str, attempt: Callable[[_delta.Opened], T], *, known: _delta.Opened | None = None
-    ) -> T:
-        """Call ``attempt`` with an open table, and again with its newest version whenever another commit came first."""
+    def _until_committed(self, table: str, attempt: Callable[[_delta.Opened], T]) -> T:
+        """Call ``attempt`` with an open table, and again with its newest version whenever another commit came first.
+
+        The table stays open for the next commit. Only one thread has it at a time: if another one moved it on between
+        the comparison with the lake and the commit, the commit would not see the rows in between.
+        """
         lake = self.lake
-        return _commit.retrying(lake.uri(table), attempt, lake.storage_options, known=known)
+        known = lake._open_for_writing.pop(table, None)
+        result, used = _commit.retrying(lake.uri(table), attempt, lake.storage_options, known=known)
+        lake._open_for_writing[table] = used
+        return result
+
+    def _version(self, table: Table) -> int | None:
+        """Return the version that the last commit of this process to a table began with; None if there was none."""
+        opened_table = self.lake._open_for_writing.get(table.name)
+        return None if opened_table is None else opened_table.version()
 
     def _make(self, table: Table) -> None:
         """Make a table that the lake does not have yet."""
