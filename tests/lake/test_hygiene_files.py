@@ -35,7 +35,10 @@ def files(lake: Lake, table: str = "trades") -> list[str]:
 
 
 def on_disk(lake: Lake) -> set[Path]:
-    return set((Path(lake.path) / "trades").rglob("*.parquet"))
+    """The files of rows; a checkpoint of the log is none."""
+    return {
+        path for path in (Path(lake.path) / "trades").rglob("*.parquet") if path.parent.name != "_delta_log"
+    }
 
 
 def on_disk_now(lake: Lake) -> list[Path]:

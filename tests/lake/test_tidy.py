@@ -13,10 +13,11 @@ from followed import HEAD, SAID, ids, trades
 from tidytape.lake import Lake
 from tidytape.lake._delta import Facts
 from tidytape.lake.hygiene import check, compact
+from tidytape.lake.hygiene._merging import to_merge
 from tidytape.lake.ingest import Csv
 from tidytape.lake.record._follow import Follower
 from tidytape.lake.record._tail import Log
-from tidytape.lake.record._tidy import Tidier, to_merge
+from tidytape.lake.record._tidy import Tidier
 from tidytape.lake.rollup import minutes
 
 

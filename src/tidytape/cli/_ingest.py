@@ -40,6 +40,11 @@ _RUN = {
         False,
         typer.Option("--replace", help="Let candles and other states of the files replace differing ones."),
     ),
+    "tidy": (
+        bool,
+        True,
+        typer.Option("--tidy/--no-tidy", help="Merge small files of the lake after every few commits."),
+    ),
     "verbose": (
         bool,
         False,
@@ -228,6 +233,7 @@ def _ingest(
     most_bad: int = 100,
     keep: float = 900.0,
     workers: int | None = None,
+    tidy: bool = True,
     **options: Any,
 ) -> None:
     from tidytape.lake import Lake
@@ -241,10 +247,25 @@ def _ingest(
     try:
         report = (
             _follow(
-                files, Lake.create(lake), layout_object, **reading, every=every, most_bad=most_bad, keep=keep
+                files,
+                Lake.create(lake),
+                layout_object,
+                **reading,
+                every=every,
+                most_bad=most_bad,
+                keep=keep,
+                **({} if tidy else {"tidy": None}),
             )
             if follow
-            else ingest(files, Lake.create(lake), layout_object, **reading, replace=replace, workers=workers)
+            else ingest(
+                files,
+                Lake.create(lake),
+                layout_object,
+                **reading,
+                replace=replace,
+                workers=workers,
+                tidy=tidy,
+            )
         )
     except IngestError as error:
         if error.report is not None:  # the rest went in

@@ -198,6 +198,28 @@ def compact(
 
 
 @app.command()
+def keep(
+    lake: LakeOption,
+    retention_hours: Annotated[
+        int | None,
+        typer.Option(min=0, help="Hours for which older versions can be read; by default a week (168)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Do all that a lake needs again and again, e.g. hourly: rollup, merge small files, delete old ones."""
+    from tidytape.lake import Lake, hygiene
+
+    reports = hygiene.keep(Lake(lake), retention_hours=retention_hours)
+    if as_json:
+        put_json(reports)
+        return
+    for report in reports:
+        typer.echo(escaped(str(report)))
+    if not reports:
+        typer.echo("nothing to do")
+
+
+@app.command()
 def close(
     lake: LakeOption,
     exchange: Annotated[str, typer.Option(help="Close the recording of this exchange.")],

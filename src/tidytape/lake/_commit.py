@@ -19,8 +19,14 @@ from urllib.parse import unquote
 import polars as pl
 import pyarrow as pa
 import pyarrow.fs
-import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -36,9 +42,11 @@ from tidytape.lake._delta import (
     failing,
     field_of,
     files,
+    newest,
     opened,
     partitions_by_path,
     require_writable,
+    scanned_files,
 )
 from tidytape.lake._parquet import filesystem, remove, write_parts, write_sorted
 from tidytape.lake._tables import Table
@@ -46,6 +54,9 @@ from tidytape.times import MILLISECOND
 
 _ROOM = 2**18
 """Room on the disk that a commit and its log take beside the rows. [bytes]"""
+
+_CLEANED_EVERY = 100
+"""After how many commits delta-rs looks for old entries of the log: it looks at every entry, so not at every commit."""
 
 _ATTEMPTS = 30
 _WAIT = wait_random_exponential(multiplier=0.02, max=2)
@@ -106,28 +117,11 @@ def _without(
 
 
 def rows_of(delta: Opened, table: Table, stored_files: Sequence[Facts], options: Options) -> pl.DataFrame:
-    """Return the rows of some files of a table."""
-    stored_columns = [name for name in table.names if name not in table.partitions]
-    store = filesystem(delta.table_uri, options)
-    dtypes = table.polars()
-    frames = [table.empty()]
-    partitions = partitions_by_path(delta)
-    for file in stored_files:
-        with store.open_input_file(file.path) as opened_file:
-            rows_in_file = pl.DataFrame(pq.read_table(opened_file))
-        partition_values = dict(zip(table.partitions, partitions[file.path], strict=True))
-        columns = [
-            pl.lit(partition_values[name], dtypes[name]).alias(name) if name in partition_values
-            else pl.col(name).cast(dtypes[name]) if name in rows_in_file.columns
-            else pl.lit(None, dtypes[name]).alias(name)
-            for name in table.names
-        ]  # fmt: skip
-        frames.append(
-            rows_in_file.select(name for name in stored_columns if name in rows_in_file.columns).select(
-                columns
-            )
-        )
-    return pl.concat(frames)
+    """Return the rows of some files of a table, read in one scan."""
+    if not stored_files:
+        return table.empty()
+    paths = [file.path for file in stored_files]
+    return scanned_files(delta, table, paths, options).collect(engine="streaming")
 
 
 def removals(delta: Opened, stored_files: Sequence[Facts], *, is_change: bool) -> list[RemoveAction]:
@@ -150,19 +144,24 @@ def removals(delta: Opened, stored_files: Sequence[Facts], *, is_change: bool) -
 
 
 def merge(
-    delta: Opened, table: Table, names: Partition, stored_files: Sequence[Facts], *, options: Options
+    delta: Opened, table: Table, files_of: Mapping[Partition, Sequence[Facts]], *, options: Options
 ) -> None:
-    """Put the rows of some files of one partition into one file, in the order of the table.
+    """Put the rows of some files of each of some partitions into one file, in the order of the table.
 
-    It counts up the market's note, as `rewrite` does, so a commit that removes one of the files at the same time fails.
+    It counts up the markets' notes, as `rewrite` does, so a commit that removes one of the files at the same time
+    fails.
     """
     _widen(delta, table)
-    rows = rows_of(delta, table, stored_files, options).sort(table.order)
+    old_files = [file for files_of_partition in files_of.values() for file in files_of_partition]
+    rows = rows_of(delta, table, old_files, options).sort(table.order)
     store = filesystem(delta.table_uri, options)
-    partition_values = dict(zip(table.partitions, names, strict=True))
-    actions = write_sorted([rows], partition_values, delta, table, store, target=math.inf)
-    notes = [_counted_up(delta, _counter(names))]
-    removed = removals(delta, stored_files, is_change=False)
+    actions: list[AddAction] = []
+    for names in files_of:
+        partition = dict(zip(table.partitions, names, strict=True))
+        frame = rows.filter(**partition) if partition else rows
+        actions += write_sorted([frame], partition, delta, table, store, target=math.inf)
+    notes = _counts(delta, list(files_of))
+    removed = removals(delta, old_files, is_change=False)
     _commit_files(delta, table, actions, store, notes=notes, spans="[]", removed=removed)
 
 
@@ -208,6 +207,7 @@ def _commit_files(
             commit_properties=CommitProperties(
                 app_transactions=notes, custom_metadata=None if spans is None else {SPANS: spans}
             ),
+            post_commithook_properties=_hooks(delta),
         )
     except CommitFailedError:
         remove(actions, store)  # not after other errors, because then the files may be committed
@@ -267,6 +267,7 @@ def _overwrite(
         predicate=predicate,
         writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=table.row_group),
         commit_properties=CommitProperties(app_transactions=notes),
+        post_commithook_properties=_hooks(delta),
     )
 
 
@@ -289,6 +290,7 @@ def note(delta: DeltaTable, notes: list[Transaction]) -> None:
         delta.schema(),
         partition_by=delta.metadata().partition_columns,
         commit_properties=CommitProperties(app_transactions=notes, custom_metadata={SPANS: "[]"}),
+        post_commithook_properties=_hooks(delta),
     )
 
 
@@ -313,19 +315,33 @@ def rewrite(
     _commit_files(delta, table, actions, store, notes=notes, spans="[]", replacing=partition)
 
 
-def retrying(uri: str, attempt: Callable[[Opened], T], options: Options, *, known: Opened | None = None) -> T:
+def retrying(
+    uri: str, attempt: Callable[[Opened], T], options: Options, *, known: Opened | None = None
+) -> tuple[T, Opened]:
     """Call ``attempt`` with the newest version of a table, and again with a newer one each time it loses a race.
 
-    The first attempt gets the open table ``known``, if there is one; a commit moves it on to the new version.
+    The first attempt gets the open table ``known``, if there is one, moved on to the newest version. The table that the
+    last attempt got is returned too, to be ``known`` the next time.
     """
     first: Iterator[Opened] = iter([] if known is None else [known])
+
+    def attempted() -> tuple[T, Opened]:
+        table = next(first, None)
+        table = opened(uri, options) if table is None else newest(table, options)
+        return attempt(table), table
+
     with failing("write to the table", uri, options):
         return Retrying(
             retry=retry_if_exception_type(CommitFailedError),
             stop=stop_after_attempt(_ATTEMPTS),
             wait=_WAIT,
             reraise=True,
-        )(lambda: attempt(next(first, None) or opened(uri, options)))
+        )(attempted)
+
+
+def _hooks(delta: DeltaTable) -> PostCommitHookProperties:
+    is_due = delta.version() % _CLEANED_EVERY == 0
+    return PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=is_due)
 
 
 def _widen(delta: DeltaTable, table: Table) -> None:

@@ -39,8 +39,11 @@ from tidytape.lake._tables import Table
 from tidytape.query import _values as values
 from tidytape.times import SECOND, FrameInterval
 
-Stored = Callable[[Collection[tuple[str, ...]], Any, Any], pl.LazyFrame]
-"""A function that returns the rows of some markets between two values of a column, ends included."""
+Stored = Callable[[pl.DataFrame], pl.LazyFrame]
+"""A function that returns at least the lake's rows that lie in some ranges of a column.
+
+The frame of ranges has one row per market: the table's partition columns, and ``low`` and ``high``, ends included.
+"""
 
 _AT_ONCE = 2**20
 """Most rows of several parts that are looked up in the lake together. [rows]"""
@@ -100,7 +103,7 @@ def fresh(batch: Batch, stored: Stored, *, replace: bool = False) -> Fresh:
         frames = {position: part.frame() for position, part in run}
         for position in frames.keys() & repeats.keys():
             frames[position] = _dropped(frames[position], repeats[position])
-        lake_rows = _in_lake([part for _, part in run], list(frames.values()), stored, table)
+        lake_rows = _in_lake(list(frames.values()), stored, table)
         for position, part in run:
             frame = frames[position]
             if not lake_rows.is_empty():
@@ -210,19 +213,25 @@ def _dropped(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
 # -- beside the lake -------------------------------------------------------------------------------------------------
 
 
-def _in_lake(parts: list[Part], frames: list[pl.DataFrame], stored: Stored, table: Table) -> pl.DataFrame:
+def _in_lake(frames: list[pl.DataFrame], stored: Stored, table: Table) -> pl.DataFrame:
     """Return the lake's rows whose keys the frames have: states whole, of events the columns ``key`` and ``same``."""
     columns = table.names if table.tells_states else [*table.key, *table.same]
-    parts_with_ids = [part for part in parts if part.low is not None]
-    if not parts_with_ids:
+    places = pl.concat(frame.select(table.place) for frame in frames)
+    identity = pl.col(table.identity)
+    # Each market has its own range, because the ids of two markets may be far apart.
+    ranges = _ranges(places, table, identity.min(), identity.max())
+    if ranges.is_empty():
         return table.empty().select(columns)
-    keys = pl.concat(frame.select(table.key) for frame in frames)
-    markets = frozenset().union(*(part.markets for part in parts_with_ids))
-    rows = stored(
-        markets, min(part.low for part in parts_with_ids), max(part.high for part in parts_with_ids)
-    )
+    keys = places.lazy().select(table.key)
     # Streaming, so that the lake's rows are never all in memory.
-    return rows.select(columns).join(keys.lazy(), on=table.key, how="semi").collect(engine="streaming")
+    return stored(ranges).select(columns).join(keys, on=table.key, how="semi").collect(engine="streaming")
+
+
+def _ranges(rows: pl.DataFrame, table: Table, low: pl.Expr, high: pl.Expr) -> pl.DataFrame:
+    """Return ``low`` and ``high`` of each market, without markets where they are null."""
+    values = {"low": low, "high": high}
+    of_markets = rows.group_by(table.partitions).agg(**values) if table.partitions else rows.select(**values)
+    return of_markets.drop_nulls("low")
 
 
 def _winners(both: pl.DataFrame, batch: Batch, stored: Stored, *, replace: bool) -> tuple[pl.DataFrame, int]:
@@ -278,9 +287,9 @@ def _reopened(contradictions: pl.DataFrame, batch: Batch, stored: Stored) -> pl.
     table = batch.table
     if "interval" not in table.key or contradictions.is_empty():
         return contradictions.clear()
-    series, first = _series(table), contradictions["timestamp"].min()
-    markets = contradictions.select(table.partitions).unique().rows()
-    lake_ends = stored(markets, first, _LAST).group_by(series).agg(lake_end=pl.col("timestamp").max())
+    series = _series(table)
+    ranges = _ranges(contradictions, table, pl.col("timestamp").min(), pl.lit(_LAST))
+    lake_ends = stored(ranges).group_by(series).agg(lake_end=pl.col("timestamp").max())
     ends = lake_ends.collect(engine="streaming").join(_ends(batch), on=series)
     is_last = (pl.col("timestamp") == pl.col("lake_end")) & (pl.col("timestamp") < pl.col("last"))
     return contradictions.join(ends, on=series).filter(is_last).select(contradictions.columns)
@@ -393,7 +402,7 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
     new : Batch
         New rows, whose ``sequence`` orders those of one market and timestamp.
     stored : callable
-        Returns the rows of some markets from one timestamp to another, both included.
+        Returns the rows of some markets from one timestamp to another.
 
     Returns
     -------
@@ -414,9 +423,8 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
         .group_by(_MARKET)
         .agg(pl.col("first", "low").min(), pl.col("last", "high").max())
     )
-    begin, end = min(part.first for part in new), max(part.last for part in new)
     lake_rows = (
-        stored(new.markets, begin, end)
+        stored(new_spans.select(*_MARKET, low="first", high="last"))
         .select(*_MARKET, "timestamp", "sequence")
         .join(new_spans.lazy(), on=_MARKET)
         .filter(time.is_between("first", "last"))

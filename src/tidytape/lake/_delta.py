@@ -15,11 +15,11 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import polars as pl
 import pyarrow as pa
@@ -43,7 +43,7 @@ _SAME_ROWS = {
 
 _FRESH = 60.0  # seconds; a table that was opened earlier counts as older than the newest version
 
-_MANY_NOTES = 32
+_MANY_NOTES = 16
 """From this number of notes on, it is quicker to read the whole log than to look up each note."""
 
 # The libraries below misread these in a local path (each was tried): delta-rs decodes an escape, takes a backslash for
@@ -99,6 +99,28 @@ class Opened(DeltaTable):
         except OSError:
             return None
         return None if status is None else (status.st_ino, status.st_mtime_ns)
+
+    def move_on(self) -> None:
+        """Go on to the newest version; the notes that were looked up stay known, with the changes of later commits."""
+        opened_at, (version, known) = time.monotonic(), self._cache
+        is_known = version == self.version()
+        self.update_incremental()
+        self.opened_at, self.commit = opened_at, self.commit_file()
+        if not is_known:
+            return
+        store = self._cache[1].get("store") or filesystem(self.table_uri, self._storage_options)
+        try:
+            changes = _notes_of_commits(store, version + 1, self.version())
+        except (OSError, ValueError, KeyError):
+            return  # the notes are looked up again
+        notes: dict[Any, Any] = {
+            key: changes.get(key[1], number)
+            for key, number in known.items()
+            if isinstance(key, tuple) and key[0] == "note"
+        }
+        if "notes" in known and known["notes"] is not None:
+            notes["notes"] = known["notes"] | changes
+        self._cache = self.version(), {**notes, "store": store}
 
     def cached(self, key: Any, read: Callable[[], T]) -> T:
         """Return the result of ``read``; it is called once per key and version."""
@@ -231,6 +253,17 @@ def is_newest(delta: Opened, options: Options) -> bool:
         return bool(store.get_file_info(f"_delta_log/{commit}").type == pyarrow.fs.FileType.NotFound)
 
 
+def newest(delta: Opened, options: Options) -> Opened:
+    """Return the newest version of a table that is open for writing; the open table is moved on to it if it can be."""
+    if is_newest(delta, options):
+        return delta
+    if time.monotonic() - delta.opened_at > _FRESH or delta.commit_file() != delta.commit:
+        return opened(delta.table_uri, options)
+    with failing("open the table", delta.table_uri, options):
+        delta.move_on()
+    return delta
+
+
 def opened(uri: str, options: Options, *, version: int | None = None) -> Opened:
     """Return a version of the table, the newest by default."""
     with failing("open the table", uri, options):
@@ -250,6 +283,37 @@ def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.Lazy
     nulls = [pl.lit(None, dtypes[column.name]).alias(column.name) for column in absent(delta, table)]
     frame = pl.scan_delta(delta, storage_options=_object_store.for_polars(options))
     return frame.with_columns(nulls).select(table.names)
+
+
+def scanned_files(delta: Opened, table: Table, paths: Sequence[str], options: Options) -> pl.LazyFrame:
+    """Return a lazy frame of some files of a version, as `scanned` does of all.
+
+    Parameters
+    ----------
+    delta, table, options
+        The table.
+    paths : sequence of str
+        One or more paths, as `file_log` has them.
+    """
+    require_readable(delta, table)
+    dtypes = table.polars()
+    if delta.table_uri.startswith("file://"):
+        root = unquote(delta.table_uri.removeprefix("file://")).rstrip("/")
+        uris = [f"{root}/{path}" for path in paths]
+    else:
+        uris = [f"{delta.table_uri.rstrip('/')}/{quote(path, safe='/=')}" for path in paths]
+    frame = pl.scan_parquet(
+        uris,
+        schema={name: dtype for name, dtype in dtypes.items() if name not in table.partitions},
+        hive_schema={name: dtypes[name] for name in table.partitions} or None,
+        hive_partitioning=bool(table.partitions),
+        try_parse_hive_dates=False,
+        glob=False,
+        missing_columns="insert",  # a file of an older release lacks columns
+        extra_columns="ignore",
+        storage_options=_object_store.for_polars({**(delta._storage_options or {}), **(options or {})}),
+    )
+    return frame.select(table.names)
 
 
 def as_dict(options: Options) -> dict[str, str] | None:
@@ -398,6 +462,40 @@ def _file_log(delta: DeltaTable) -> pl.DataFrame:
     return files.with_columns(path=pl.Series([unquote(path) for path in files["path"]], dtype=pl.String))
 
 
+def files_between(delta: Opened, column: str, ranges: pl.DataFrame) -> list[str]:
+    """Return the paths of the files that may have rows in some ranges of a column, see `file_log`.
+
+    Parameters
+    ----------
+    delta : Opened
+        The table.
+    column : str
+        Name of the column.
+    ranges : polars.DataFrame, one row per partition
+        The partition columns, ``low`` and ``high``, ends included.
+    """
+    names = delta.metadata().partition_columns
+    bounds = delta.cached(("bounds", column), lambda: _bounds(delta, column))
+    files = bounds.join(ranges, on=names) if names else bounds.join(ranges, how="cross")
+    is_outside = (pl.col("lowest") > pl.col("high")) | (pl.col("highest") < pl.col("low"))
+    # Null: the log does not say the bounds of the file.
+    return [unquote(path) for path in files.filter(~is_outside.fill_null(value=False))["path"]]
+
+
+def _bounds(delta: Opened, column: str) -> pl.DataFrame:
+    """Return the path, the partition, and the lowest and highest value of a column, of each file with rows."""
+    actions = pl.DataFrame(delta.get_add_actions(flatten=True))
+    bounds = {"lowest": f"min.{column}", "highest": f"max.{column}"}
+    return actions.filter(pl.col("num_records").ne_missing(0)).select(
+        "path",
+        *(pl.col(f"partition.{name}").alias(name) for name in delta.metadata().partition_columns),
+        *(
+            pl.col(found).alias(name) if found in actions.columns else pl.lit(None).alias(name)
+            for name, found in bounds.items()
+        ),
+    )
+
+
 def _with_rows(delta: Opened) -> pl.DataFrame:
     return file_log(delta).filter(pl.col("rows").ne_missing(0))  # null if the log does not say the number
 
@@ -514,17 +612,30 @@ def all_notes(files: pyarrow.fs.FileSystem, version: int) -> dict[str, int] | No
     try:
         checkpoint = _newest_checkpoint(files, version)
         notes = {} if checkpoint is None else _notes_of_checkpoint(files, checkpoint)
-        for number in range(0 if checkpoint is None else checkpoint + 1, version + 1):
-            with files.open_input_file(f"_delta_log/{number:020}.json") as file:
-                lines = file.read().splitlines()
-            # Parse only these lines: most others describe files and take long to parse.
-            actions = (json.loads(line) for line in lines if b'"txn"' in line)
-            notes |= {
-                action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action
-            }
+        return notes | _notes_of_commits(files, 0 if checkpoint is None else checkpoint + 1, version)
     except (OSError, ValueError, KeyError, pa.ArrowException):
         return None
+
+
+def _notes_of_commits(files: pyarrow.fs.FileSystem, first: int, last: int) -> dict[str, int]:
+    """Return the newest number of each note of some commits, ends included."""
+    notes: dict[str, int] = {}
+    for number in range(first, last + 1):
+        with files.open_input_file(f"_delta_log/{number:020}.json") as file:
+            lines = file.read().splitlines()
+        # Parse only these lines: most others describe files and take long to parse.
+        actions = (json.loads(line) for line in lines if b'"txn"' in line)
+        notes |= {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action}
     return notes
+
+
+def has_checkpoint(delta: Opened) -> bool:
+    """Return whether there is a checkpoint of an open version; False if the log has another layout."""
+    try:
+        store = filesystem(delta.table_uri, delta._storage_options)
+        return _newest_checkpoint(store, delta.version()) == delta.version()
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def _newest_checkpoint(files: pyarrow.fs.FileSystem, version: int) -> int | None:

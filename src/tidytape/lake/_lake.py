@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -61,6 +62,8 @@ class Lake(LakeReader):
     def __init__(self, path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> None:
         super().__init__(path, storage_options)
         self._looks: dict[str, threading.Lock] = {}
+        # Not those of readers, because a commit moves a table on, and an answer must read one version.
+        self._open_for_writing: dict[str, _delta.Opened] = {}
         self._require_lake()
 
     @classmethod
@@ -93,6 +96,10 @@ class Lake(LakeReader):
 
     def __repr__(self) -> str:
         return f"Lake({self.path!r})"
+
+    def __reduce__(self) -> tuple[partial[Self], tuple[str]]:
+        # Another process opens the tables by itself.
+        return partial(type(self), storage_options=self.storage_options), (self.path,)
 
     def writer(self) -> LakeWriter:
         """Return the writer of the lake, which appends events and registers markets.

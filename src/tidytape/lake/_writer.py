@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 from deltalake import DeltaTable, Transaction
@@ -467,7 +467,7 @@ class LakeWriter:
                 table.name, log, batch.rows, rows_new, superseded=new.superseded, replaced=replaced
             )
 
-        return self._until_committed(table.name, attempt, known=self.lake.delta(table.name))
+        return self._until_committed(table.name, attempt)
 
     def _note(self, notes: Mapping[str, int]) -> None:
         """Commit notes to the registry.
@@ -512,12 +512,22 @@ class LakeWriter:
         still_there = same_rows.collect()
         return still_there if still_there.height else None
 
-    def _until_committed(
-        self, table: str, attempt: Callable[[_delta.Opened], T], *, known: _delta.Opened | None = None
-    ) -> T:
-        """Call ``attempt`` with an open table, and again with its newest version whenever another commit came first."""
+    def _until_committed(self, table: str, attempt: Callable[[_delta.Opened], T]) -> T:
+        """Call ``attempt`` with an open table, and again with its newest version whenever another commit came first.
+
+        The table stays open for the next commit. Only one thread has it at a time: if another one moved it on between
+        the comparison with the lake and the commit, the commit would not see the rows in between.
+        """
         lake = self.lake
-        return _commit.retrying(lake.uri(table), attempt, lake.storage_options, known=known)
+        known = lake._open_for_writing.pop(table, None)
+        result, used = _commit.retrying(lake.uri(table), attempt, lake.storage_options, known=known)
+        lake._open_for_writing[table] = used
+        return result
+
+    def _version(self, table: Table) -> int | None:
+        """Return the version that the last commit of this process to a table began with; None if there was none."""
+        opened_table = self.lake._open_for_writing.get(table.name)
+        return None if opened_table is None else opened_table.version()
 
     def _make(self, table: Table) -> None:
         """Make a table that the lake does not have yet."""
@@ -540,28 +550,31 @@ class LakeWriter:
         self._make(table)
         self._until_committed(table.name, attempt)
 
-    def _new(self, delta: DeltaTable | None, batch: Batch, *, replace: bool) -> Fresh:
+    def _new(self, delta: _delta.Opened | None, batch: Batch, *, replace: bool) -> Fresh:
         """Return what a batch adds to the table."""
-        # Compare by ids and not by times, because another source may give the same trade another time. Readers skip
-        # files and row groups by the bounds of their ids. Ids that rise with time, and made-up ids, which begin with
-        # the time, match almost no older file. For random ids the key columns of the whole market are read.
+        # Compare by ids and not by times, because another source may give the same trade another time. Only files whose
+        # bounds of ids overlap the new ones are read. Ids that rise with time, and made-up ids, which begin with the
+        # time, match almost no older file. For random ids the key columns of the whole market are read.
         return fresh(batch, self._between(delta, batch.table, batch.table.identity), replace=replace)
 
     def _between(
-        self, delta: DeltaTable | None, table: Table, column: str, *, without: pl.DataFrame | None = None
+        self, delta: _delta.Opened | None, table: Table, column: str, *, without: pl.DataFrame | None = None
     ) -> Stored:
-        """Return a function that scans the rows of some markets between two values of a column, ends included.
+        """Return a function that scans the files that may have rows of some markets in some ranges of a column.
 
         The function leaves out the rows that have the keys of ``without``.
         """
-        rows = _delta.scanned(delta, table, self.lake.storage_options)
-        if without is not None:
-            rows = rows.join(without.lazy().select(table.key), on=table.key, how="anti")
 
-        def stored(markets: Collection[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
-            partition_values = dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
-            is_between = pl.col(column).is_between(pl.lit(low), pl.lit(high))
-            return rows.filter(is_between, *conditions(partition_values, None, None))
+        def stored(ranges: pl.DataFrame) -> pl.LazyFrame:
+            paths = [] if delta is None else _delta.files_between(delta, column, ranges)
+            if delta is None or not paths:
+                return table.empty().lazy()
+            rows = _delta.scanned_files(delta, table, paths, self.lake.storage_options).filter(
+                pl.col(column).is_between(pl.lit(ranges["low"].min()), pl.lit(ranges["high"].max()))
+            )
+            if without is None:
+                return rows
+            return rows.join(without.lazy().select(table.key), on=table.key, how="anti")
 
         return stored
 

@@ -35,6 +35,7 @@ from tidytape.lake._parquet import filesystem
 from tidytape.lake._tables import Table
 from tidytape.lake._writer import LakeWriter
 from tidytape.lake.hygiene._info import tables_of
+from tidytape.lake.hygiene._merging import write_checkpoint
 from tidytape.times import MINUTE
 
 TARGET = 128 * 2**20
@@ -118,7 +119,8 @@ def compact(
     """Put the rows of each market into few files, in the order of time.
 
     The rows stay the same, and so do the notes of their sources. Each market is one commit; other processes may write
-    at the same time. The old files stay for readers of older versions until `vacuum` deletes them.
+    at the same time. The old files stay for readers of older versions until `vacuum` deletes them. Each table gets a
+    checkpoint, so that opening it does not read older commits.
 
     Parameters
     ----------
@@ -180,6 +182,9 @@ def compact(
                 Compacted(table.name, market, len(files), len(files_after), _size(files), _size(files_after)),
             )
             bar.update(_size(files))
+    with _delta.failing("write a checkpoint", lake.path, lake.storage_options):
+        for table in chosen_tables:
+            write_checkpoint(lake.delta(table.name))
     return tuple(compacted)
 
 
@@ -200,20 +205,26 @@ def _rewrite(writer: LakeWriter, table: Table, names: _delta.Partition, target: 
     partition = dict(zip(table.partitions, names, strict=True))
 
     def attempt(delta: _delta.Opened) -> None:
-        if not _delta.files(delta, names):
+        files = _delta.files(delta, names)
+        if not files:
             return
-        rows = _delta.scanned(delta, table, options).filter(
-            pl.lit(True), *(pl.col(name) == value for name, value in partition.items())
-        )
-        row_count = int(rows.select(pl.len()).collect(engine="streaming").item())
-        frames = _in_order(rows, table, row_count)
+        rows = _delta.scanned_files(delta, table, [file.path for file in files], options)
+        frames = _in_order(rows, table, [file.rows for file in files])
         _commit.rewrite(delta, table, partition, frames, target=target, options=options)
 
     writer._until_committed(table.name, attempt)
 
 
-def _in_order(rows: pl.LazyFrame, table: Table, row_count: int) -> Iterator[pl.DataFrame]:
+def _in_order(rows: pl.LazyFrame, table: Table, rows_of_files: list[int | None]) -> Iterator[pl.DataFrame]:
     """Yield the rows in the order of the table, span by span; raise LakeError if rows without a time are left out."""
+    counts_in_log = [count for count in rows_of_files if count is not None]
+    if len(counts_in_log) == len(rows_of_files) and sum(counts_in_log) <= _AT_ONCE:
+        # Few enough for one scan: a market may have tens of thousands of small files.
+        frame = rows.collect(engine="streaming")
+        _require_times(table, frame["timestamp"].null_count(), frame.height)
+        yield frame.sort(table.order)
+        return
+    row_count = int(rows.select(pl.len()).collect(engine="streaming").item())
     minute = (pl.col("timestamp") // MINUTE).alias("minute")
     counts = rows.group_by(minute).agg(rows=pl.len()).drop_nulls().sort("minute").collect(engine="streaming")
     written = 0
@@ -224,10 +235,15 @@ def _in_order(rows: pl.LazyFrame, table: Table, row_count: int) -> Iterator[pl.D
         frame = rows_of_span.collect(engine="streaming").sort(table.order)
         written += frame.height
         yield frame
-    if written != row_count:
+    _require_times(table, row_count - written, row_count)
+
+
+def _require_times(table: Table, without_time: int, row_count: int) -> None:
+    """Raise LakeError if rows have no time."""
+    if without_time:
         raise LakeError(
-            f"will not compact {table.name}: {row_count - written} of {counted(row_count, 'row')} without a time; see "
-            "what check says"
+            f"will not compact {table.name}: {without_time} of {counted(row_count, 'row')} without a time; see what "
+            "check says"
         )
 
 

@@ -18,7 +18,8 @@ from tqdm.auto import tqdm
 from tidytape.errors import IngestError, QueryError, TidytapeError
 from tidytape.lake._batch import IN_MEMORY, Spool
 from tidytape.lake._lake import Lake
-from tidytape.lake._tables import MARKETS
+from tidytape.lake._tables import MARKETS, TABLES
+from tidytape.lake.hygiene._merging import tidy_a_little
 from tidytape.lake.ingest._described import Auto, Described
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS, recognised
@@ -42,6 +43,7 @@ def ingest(
     skip_bad: bool = False,
     replace: bool = False,
     workers: int | None = None,
+    tidy: bool = True,
     progress: bool | None = None,
 ) -> IngestReport:
     r"""Put recorded files into a lake.
@@ -76,6 +78,9 @@ def ingest(
     workers : int, optional
         Number of files that are read at once, in threads; the lake does not depend on it. By default 4, or the number
         of processors if that is smaller. Each thread takes some 200 MB.
+    tidy : bool
+        After every eighth commit of a table, merge the small files of its markets. The work is bounded, and files that
+        were replaced stay, see `tidytape.lake.hygiene.keep`.
     progress : bool, optional
         Whether to show a progress bar on the standard error; by default only on a terminal.
 
@@ -123,7 +128,7 @@ def ingest(
     again = replace or bool(market.replaced or market.stated_unit or market.factor)
     reader = FileReader(lake=lake, skip_bad=skip_bad, again=again)
     writer = Writer(lake, market, replace=replace)
-    failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), progress=progress)
+    failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), tidy=tidy, progress=progress)
     report = writer.report()
     if not failures:
         return report
@@ -171,7 +176,13 @@ def ingest_one(
 
 
 def _put_all(
-    jobs: Sequence[Job], reader: FileReader, writer: Writer, *, workers: int, progress: bool | None
+    jobs: Sequence[Job],
+    reader: FileReader,
+    writer: Writer,
+    *,
+    workers: int,
+    tidy: bool,
+    progress: bool | None,
 ) -> list[tuple[str, TidytapeError]]:
     """Put the files into the lake, and return the error of each that failed; if there is only one file, raise it."""
     failures: list[tuple[str, TidytapeError]] = []
@@ -187,7 +198,9 @@ def _put_all(
                 try:
                     if read.error is not None:
                         raise read.error
-                    writer.put(read.job, read.parsed, read.source)
+                    put = writer.put(read.job, read.parsed, read.source)
+                    if tidy:
+                        tidy_a_little(reader.lake.writer(), [TABLES[count.table] for count in put.counts])
                 except (IngestError, QueryError) as error:
                     if len(jobs) == 1:
                         raise
@@ -263,7 +276,7 @@ class FileReader:
     """
 
     def __init__(self, *, lake: Lake, skip_bad: bool, again: bool) -> None:
-        self._lake = lake
+        self.lake = lake
         self._skip_bad = skip_bad
         self._again = again
         self._memory: float = IN_MEMORY
@@ -323,7 +336,7 @@ class FileReader:
                 unused_exchange, job = job.exchange, job.of(exchange=None)
             read.source = source_of(digest(job.path), job, layout, skip_bad=self._skip_bad)
             # Markets are committed last, so a file whose source is noted there is in the lake completely.
-            if self._again or not self._lake.has_source(MARKETS.name, read.source):
+            if self._again or not self.lake.has_source(MARKETS.name, read.source):
                 read.parsed = parsed_by(layout, job, read.spool, progress)
                 require_good(read.parsed, job, skip_bad=self._skip_bad)
                 fill_funding_intervals(job, read.parsed)

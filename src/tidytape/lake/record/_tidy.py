@@ -1,8 +1,6 @@
 """Keep a lake small while small commits go into it: merge small files, make minutes, delete files no longer needed.
 
-A commit a second makes 86,400 files a day. `compact` rewrites all files of a market, so it cannot run every minute.
-Here the files of a market are merged by size, as in a log-structured merge tree: as soon as several files have about
-the same size, they become one. So a row is rewritten a few times in its life, and a market has a few dozen files.
+A commit a second makes 86,400 files a day, which are merged by size.
 
 Merged files and older commits stay for ``keep`` seconds, because a stream that goes on from an older version needs
 them.
@@ -11,7 +9,6 @@ them.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -19,26 +16,17 @@ from contextlib import suppress
 from functools import partial
 from urllib.parse import unquote
 
-import pyarrow.fs
-
 from tidytape.errors import TidytapeError
-from tidytape.lake import _commit, _delta
+from tidytape.lake import _delta
 from tidytape.lake._lake import Lake
 from tidytape.lake._parquet import filesystem
-from tidytape.lake._tables import Table
+from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.hygiene._info import tables_of
-from tidytape.lake.rollup import rollup
-
-_SMALLEST = 64 * 2**10
-_RATIO = 8
-"""Files whose sizes differ by at most this factor belong together; so many of them are merged."""
-
-_MOST_ROWS = 4_000_000
-"""Rows of a merged file, which are in memory at once."""
+from tidytape.lake.hygiene._merging import clean_log, merge_small
+from tidytape.lake.rollup import ROLLUP_TABLES, rollup
 
 _LOG = logging.getLogger("tidytape.lake")
 _RETENTION = "delta.deletedFileRetentionDuration"
-_OF_LOG = re.compile(r"(\d{20})\.(json|checkpoint\.parquet)")
 
 
 class Tidier:
@@ -70,8 +58,13 @@ class Tidier:
         """
         # A table that was opened long ago may need a checkpoint that is gone.
         self._lake = Lake(self._path, storage_options=self._options)
+        # Merged first, because the rollup then reads one file per market instead of one per commit.
+        self._tidy_tables(TABLES)
         self._try("the minutes", lambda: rollup(self._lake, progress=False))
-        for table in tables_of(self._lake, None):
+        self._tidy_tables(ROLLUP_TABLES)
+
+    def _tidy_tables(self, names: Iterable[str]) -> None:
+        for table in tables_of(self._lake, names):
             version = self._lake.delta(table.name).version()
             if version != self._versions.get(table.name) or any(
                 name == table.name for name, _ in self._replaced
@@ -89,17 +82,8 @@ class Tidier:
     def _tidy_table(self, table: Table) -> None:
         delta = self._lake.delta(table.name)
         self._set_retention(table, delta)
-        if table.partitions:  # of the others only registries grow, and those are one file
-            for names in _delta.partitions(delta):
-                if to_merge(_delta.files(delta, names)):
-                    attempt = partial(self._merge, table, names)
-                    self._lake.writer()._until_committed(table.name, attempt)
+        merge_small(self._lake.writer(), table)
         self._delete_replaced(table)
-
-    def _merge(self, table: Table, names: _delta.Partition, delta: _delta.Opened) -> None:
-        """Merge files of one market once; the next round looks at the merged file."""
-        if small := to_merge(_delta.files(delta, names)):
-            _commit.merge(delta, table, names, small, options=self._options)
 
     def _set_retention(self, table: Table, delta: _delta.Opened) -> None:
         """Set a retention if the table has none, so that checkpoints forget replaced files, which are very many."""
@@ -108,7 +92,7 @@ class Tidier:
 
     def _delete_replaced(self, table: Table) -> None:
         """Delete files that were replaced long enough ago."""
-        delta, now = _delta.opened(self._lake.uri(table.name), self._options), self._clock()
+        delta, now = self._lake.delta(table.name), self._clock()
         # A file counts as replaced from now on, so it stays longer than necessary if it was replaced before.
         replaced = set(delta.vacuum(0, dry_run=True, enforce_retention_duration=False, full=False))
         for path in replaced:
@@ -123,56 +107,7 @@ class Tidier:
                 if path not in needed and unquote(path) not in needed:
                     with suppress(OSError):  # another process deleted it
                         store.delete_file(path)
-        _clean_log(store, self._keep)
-
-
-def _clean_log(store: pyarrow.fs.FileSystem, keep: float) -> None:
-    """Delete the commits and checkpoints before the newest checkpoint that is older than ``keep`` seconds.
-
-    A reader that opened the table since then began with that checkpoint or a later one. Delta Lake's own cleaning
-    deletes a checkpoint by its age alone, even if a reader has just begun with it.
-    """
-    entries = store.get_file_info(pyarrow.fs.FileSelector("_delta_log"))
-    versions = [(int(match[1]), entry) for entry in entries if (match := _OF_LOG.fullmatch(entry.base_name))]
-    limit = time.time() - keep
-    checkpoints = [
-        version
-        for version, entry in versions
-        if entry.base_name.endswith("parquet") and entry.mtime.timestamp() <= limit
-    ]
-    newest = max(checkpoints, default=0)
-    for version, entry in versions:
-        if version < newest:
-            with suppress(OSError):
-                store.delete_file(entry.path)
-
-
-def to_merge(files: Iterable[_delta.Facts]) -> list[_delta.Facts]:
-    """Return the files to merge: the smallest ones, if enough of them have about the same size.
-
-    If the merged file would complete a group of the next size, that group is merged with them, and so on.
-    """
-    tiers: dict[int, list[_delta.Facts]] = {}
-    for file in files:
-        if file.rows is not None and file.rows < _MOST_ROWS:
-            tiers.setdefault(_tier(file.bytes), []).append(file)
-    chosen: list[_delta.Facts] = []
-    for tier in sorted(tiers):
-        if len(tiers[tier]) + bool(chosen) < _RATIO:
-            break
-        more = sorted(tiers[tier], key=lambda file: (file.first or 0, file.path))
-        for file in more:
-            if sum(other.rows or 0 for other in chosen) + (file.rows or 0) > _MOST_ROWS:
-                break
-            chosen.append(file)
-    return chosen if len(chosen) > 1 else []
-
-
-def _tier(size: int) -> int:
-    tier = 0
-    while size >= _SMALLEST * _RATIO**tier:
-        tier += 1
-    return tier
+        clean_log(delta, self._keep)
 
 
 class Beside:

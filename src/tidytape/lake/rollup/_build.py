@@ -238,7 +238,7 @@ class _Maker:
             if any(delta.transaction_version(name) != value for name, value in self._notes.items()):
                 _commit.note(delta, [Transaction(name, value) for name, value in self._notes.items()])
 
-        self._writer._until_committed(self.table.name, attempt, known=table_of_minutes)
+        self._writer._until_committed(self.table.name, attempt)
 
     def _stored(self) -> _delta.Opened | None:
         name = self.table.name
@@ -252,9 +252,8 @@ class _Maker:
         waiting_markets = list(markets)
         while waiting_markets:
             try:
-                # The first attempt takes the open table: opening one takes long.
                 unfinished_markets = self._writer._until_committed(
-                    name, partial(self._batch, waiting_markets), known=self.lake.delta(name)
+                    name, partial(self._batch, waiting_markets)
                 )
             except TidytapeError as error:
                 if len(self._steps) == 1 or len(waiting_markets) == 1:
