@@ -36,11 +36,13 @@ from tidytape.lake._delta import (
     failing,
     field_of,
     files,
+    names_of,
     opened,
     partitions_by_path,
     require_writable,
 )
 from tidytape.lake._parquet import filesystem, remove, write_parts, write_sorted
+from tidytape.lake._quotes import with_products
 from tidytape.lake._tables import Table
 from tidytape.times import MILLISECOND
 
@@ -107,14 +109,13 @@ def _without(
 
 def rows_of(delta: Opened, table: Table, stored_files: Sequence[Facts], options: Options) -> pl.DataFrame:
     """Return the rows of some files of a table."""
-    stored_columns = [name for name in table.names if name not in table.partitions]
     store = filesystem(delta.table_uri, options)
     dtypes = table.polars()
     frames = [table.empty()]
     partitions = partitions_by_path(delta)
     for file in stored_files:
         with store.open_input_file(file.path) as opened_file:
-            rows_in_file = pl.DataFrame(pq.read_table(opened_file))
+            rows_in_file = with_products(pl.DataFrame(pq.read_table(opened_file)), table, names_of(delta))
         partition_values = dict(zip(table.partitions, partitions[file.path], strict=True))
         columns = [
             pl.lit(partition_values[name], dtypes[name]).alias(name) if name in partition_values
@@ -122,11 +123,7 @@ def rows_of(delta: Opened, table: Table, stored_files: Sequence[Facts], options:
             else pl.lit(None, dtypes[name]).alias(name)
             for name in table.names
         ]  # fmt: skip
-        frames.append(
-            rows_in_file.select(name for name in stored_columns if name in rows_in_file.columns).select(
-                columns
-            )
-        )
+        frames.append(rows_in_file.select(columns))
     return pl.concat(frames)
 
 

@@ -25,6 +25,7 @@ from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
 from tidytape.lake._batch import Part
+from tidytape.lake._quotes import without_products
 from tidytape.lake._tables import ROW_GROUP, Table
 from tidytape.times import MILLISECOND
 
@@ -221,7 +222,8 @@ class _PartitionWriter:
 
     def write(self, rows: pl.DataFrame) -> None:
         """Write sorted rows, row group by row group."""
-        for group in rows.iter_slices(self._group):
+        stored_rows = without_products(rows, self._table, self._schema.names)
+        for group in stored_rows.iter_slices(self._group):
             if self._floor is not None and group["timestamp"][0] <= self._floor:
                 self.end_file()
             if self._file is None:
@@ -288,7 +290,9 @@ class _File:
                 if column.dtype != "int64" and column.name not in {table.identity, *table.partitions}
             ],
             column_encoding={
-                column.name: "DELTA_BINARY_PACKED" for column in self._schema if pa.types.is_int64(column.type)
+                column.name: "DELTA_BINARY_PACKED"
+                for column in self._schema
+                if pa.types.is_int64(column.type)
             },
             store_schema=False,
             write_page_checksum=True,  # so that a check can tell a damaged page from another number
