@@ -74,7 +74,7 @@ def write_parts(
         # Sorted by first time, so that no row of a later part is earlier than the first row of the next part.
         ordered = sorted(parts, key=lambda part: part.first)
         for part, following in zip_longest(ordered, ordered[1:]):
-            for names, rows in _by_partition(part.frame().select(table.names), table):
+            for names, rows in _by_partition(part, table):
                 if names not in writers:
                     values = dict(zip(table.partitions, names, strict=True))
                     writers[names] = _PartitionWriter(values, table, schema, files, actions)
@@ -163,9 +163,10 @@ def _make_room(writers: list[_PartitionWriter]) -> None:
             max(writers, key=lambda other: other.rows_in_file).end_file()
 
 
-def _by_partition(frame: pl.DataFrame, table: Table) -> Iterator[tuple[tuple[Any, ...], pl.DataFrame]]:
-    if not table.partitions:
-        yield (), frame
+def _by_partition(part: Part, table: Table) -> Iterator[tuple[tuple[Any, ...], pl.DataFrame]]:
+    frame = part.frame().select(table.names)
+    if len(part.markets) == 1:
+        yield next(iter(part.markets)), frame.drop(table.partitions)
         return
     yield from frame.partition_by(table.partitions, as_dict=True, include_key=False).items()
 

@@ -93,7 +93,7 @@ class Block(Generic[AnyHeader]):
         """
         data, delimiter, width = self.data, self.header.delimiter.encode(), len(self.header.names)
         count = data.count(b"\n") + 1
-        if width < 2 or b'"' in data or b"+" in data or data.startswith(b"#") or b"\n#" in data:
+        if width < 2 or b'"' in data or b"+" in data or _has_comments(data):
             return None
         if data.translate(None, _OTHERS[delimiter]) + b"\n" != (delimiter * (width - 1) + b"\n") * count:
             return None
@@ -226,6 +226,10 @@ def delimited(
         raise unreadable_header(job, line, reason)
     if header is None and job.piece is None:
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
+
+
+def _has_comments(data: bytes) -> bool:
+    return b"#" in data and (data.startswith(b"#") or b"\n#" in data)
 
 
 def _without_comments(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:

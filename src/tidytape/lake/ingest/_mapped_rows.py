@@ -359,8 +359,8 @@ class MappedRows:
         """Add checked rows to the batch of their table, with the columns that tidytape computes."""
         if self.newest_first is None:
             self.newest_first = self.table is TRADES and events["timestamp"][0] > events["timestamp"][-1]
-        if self.by_id:
-            self.by_id = _are_integers(events["id"])
+        number = _integers(events["id"]) if self.by_id else None
+        self.by_id = number is not None
         other_side = INSTEAD_OF_SIDE.get(self.table.name, "side")
         table_rows = events.rename({other_side: "side"}, strict=False)
         if self.table in (TRADES, LIQUIDATIONS):
@@ -374,6 +374,9 @@ class MappedRows:
             line = pl.col("line")
             table_rows = table_rows.with_columns(sequence=-line if self.newest_first else line)
         frame = self.table.conform(table_rows)
+        if self.table is TRADES:
+            # Until the last row nobody knows whether the lines order the trades.
+            frame = frame.with_columns(number if number is not None else "sequence", _line="sequence")
         if self.table is OPEN_INTEREST and "price" in table_rows.columns:
             frame = frame.with_columns(table_rows["price"])
         self.parsed.batch(self.table).add(frame)
@@ -395,10 +398,11 @@ class MappedRows:
             if 2 * doubtful > count and self.parsed.piece is None:
                 raise _doubtful_unit(column, self.job)
         self._memory["by_id"] = self.by_id
-        if self.by_id:
-            self.parsed.batch(TRADES).order_by_id()
-        elif self.table in (TRADES, LIQUIDATIONS):
-            self.parsed.batch(self.table).counted = True
+        if self.table in (TRADES, LIQUIDATIONS) and not self.by_id:
+            batch = self.parsed.batch(self.table)
+            batch.counted = True
+            if self.table is TRADES:
+                batch.change(lambda rows: rows.with_columns(sequence="_line"))
 
     def _fields(self, texts: pl.DataFrame) -> dict[str, Field]:
         fields = {}
@@ -435,11 +439,14 @@ class MappedRows:
         return self.units.get(column) or self.layout.time_of(column)
 
 
-def _are_integers(ids: pl.Series) -> bool:
-    """Return whether all ids are integers of 64 bits without leading zeros, so that equal numbers are equal ids."""
-    numbers = ids.cast(pl.Int64, strict=False)
+def _integers(ids: pl.Series) -> pl.Series | None:
+    """Return ids as ``sequence`` if all are integers of 64 bits without leading zeros, so that equal numbers are equal.
+
+    It returns None otherwise.
+    """
+    numbers = ids.cast(pl.Int64, strict=False).alias("sequence")
     is_written_so = (numbers.cast(pl.String) == ids) & (numbers >= 0)
-    return bool(is_written_so.fill_null(value=False).all())
+    return numbers if is_written_so.fill_null(value=False).all() else None
 
 
 _UNKNOWN = "none"
