@@ -10,7 +10,7 @@ import deltalake
 import polars as pl
 import pytest
 
-from lakes import empty_lake
+from lakes import as_stored, empty_lake
 from tidytape.cli import main
 from tidytape.lake import TRADES, Lake
 from tidytape.lake.hygiene._checks import CHECKS
@@ -129,7 +129,7 @@ def test_info_of_markets(run, lake):
 def test_check(run, lake):
     code, said, _ = run("lake", "check", "--lake", lake)
     assert (code, said.splitlines()[-1]) == (0, f"150 rows, {len(CHECKS)} checks: sound")
-    deltalake.write_deltalake(f"{lake}/trades", tape(3, 5), mode="append")
+    deltalake.write_deltalake(f"{lake}/trades", as_stored(tape(3, 5)), mode="append")
     code, said, _ = run("lake", "check", "--lake", lake, "--check", "keys")
     assert code == 1
     assert said.startswith("error: keys: trades BINANCE BTCUSDT: 2, first: id '3' has 2 rows")

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from ingested import ingest
+from lakes import as_stored
 from tidytape.aggregate import book_at, book_runs
 from tidytape.errors import QueryError
 from tidytape.lake import BOOK, TABLES, TRADES, Lake, hygiene
@@ -31,7 +32,7 @@ def found(lake: Lake, **more: object) -> list[tuple[str, str, int]]:
 
 def put_raw(lake: Lake, table: str, frame: pl.DataFrame, **more: object) -> None:
     """Append rows as another tool would, past every guard of ours."""
-    deltalake.write_deltalake(f"{lake.path}/{table}", frame, mode="append", **more)
+    deltalake.write_deltalake(f"{lake.path}/{table}", as_stored(frame, table), mode="append", **more)
 
 
 def levels(*rows: tuple[int, int, bool, str, float, float], symbol: str = "BTCUSDT") -> pl.DataFrame:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingested import ingest
+from lakes import as_stored
 from tidytape.errors import LakeError, QueryError
 from tidytape.lake import TRADES, Lake, _commit, hygiene
 
@@ -291,7 +292,7 @@ def test_the_log_says_of_new_files_what_is_in_them(lake, tape):
         price=pl.Series([float("nan"), float("inf"), 5.0, 7.0]),
         received=pl.Series([None, 3, 1, None], dtype=pl.Int64),
     )
-    deltalake.write_deltalake(f"{lake.path}/trades", odd, mode="append")
+    deltalake.write_deltalake(f"{lake.path}/trades", as_stored(odd), mode="append")
     before = rows(lake)
     hygiene.compact(lake, progress=False)
     (said,) = pl.DataFrame(

@@ -11,7 +11,7 @@ import deltalake
 import polars as pl
 import pytest
 
-from lakes import empty_lake
+from lakes import as_stored, empty_lake
 from simulated.everything import everything
 from tidytape.lake import TABLES, TRADES, Lake, hygiene
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
@@ -66,7 +66,9 @@ def test_what_is_wrong_with_some_is_found_by_name(lake: Lake, monkeypatch: pytes
         repeated,
         wrong_quote,
     ):
-        deltalake.write_deltalake(f"{lake.path}/trades", TRADES.conform(rows).to_arrow(), mode="append")
+        deltalake.write_deltalake(
+            f"{lake.path}/trades", as_stored(TRADES.conform(rows)).to_arrow(), mode="append"
+        )
     new = [line for line in findings(lake, monkeypatch, "trades") if line not in before]
     told = {(line.split(": ")[1], line.split(": ")[2].removeprefix("trades BINANCE ")) for line in new}
     assert {

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from deltalake.exceptions import CommitFailedError
 
+from lakes import as_stored
 from tidytape.errors import IngestError
 from tidytape.lake import TABLES, Lake, hygiene
 from tidytape.lake.rollup import rollup
@@ -30,7 +31,7 @@ def put_raw(lake: Lake, table: str, **columns: object) -> None:
         for name, column in ((column.name, column) for column in TABLES[table].columns)
     }
     frame = TABLES[table].conform(pl.DataFrame([row | columns]))
-    deltalake.write_deltalake(f"{lake.path}/{table}", frame.to_arrow(), mode="append")
+    deltalake.write_deltalake(f"{lake.path}/{table}", as_stored(frame, table).to_arrow(), mode="append")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ OLD_MARKETS = (
 
 
 def older(table: Table, without: set[str]) -> Table:
-    return replace(table, columns=tuple(column for column in table.columns if column.name not in without))
+    columns = tuple(column for column in table.columns if column.name not in without)
+    return replace(table, columns=columns, stated=None)
 
 
 @pytest.fixture

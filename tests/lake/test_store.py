@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from lakes import empty_lake
+from lakes import as_stored, empty_lake
 from stream_readers import trades
 from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError
 from tidytape.lake import TABLES, TRADES, Batch, Lake, Spool, _delta
@@ -38,7 +38,7 @@ def test_a_new_lake_has_every_table_with_its_columns(lake):
 def test_units_and_meanings_are_in_the_tables_themselves(lake):
     fields = {field.name: field for field in deltalake.DeltaTable(f"{lake.path}/trades").schema().fields}
     assert fields["price"].metadata == {"comment": "Price", "unit": "quote per coin"}
-    assert all(fields[column.name].nullable == column.nullable for column in TRADES.columns)
+    assert all(fields[column.name].nullable == column.nullable for column in TRADES.stored)
 
 
 def test_creating_twice_opens(lake, tape):
@@ -168,7 +168,7 @@ def test_what_the_log_says_is_read_once_per_version(lake, tape):
     assert lake.delta("trades").transaction_version("source:b") == 1
     assert lake.delta("trades").get_add_actions().num_rows == 2
     deltalake.write_deltalake(
-        before, tape(5, 6).to_arrow(), mode="append"
+        before, as_stored(tape(5, 6)).to_arrow(), mode="append"
     )  # which moves it to the new version
     assert before.get_add_actions().num_rows == 3
 

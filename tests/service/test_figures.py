@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from lakes import empty_lake
+from lakes import as_stored, empty_lake
 from tidytape import Client
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup
@@ -176,7 +176,7 @@ def test_the_highest_price_is_told_by_the_log_or_read(lake: Lake, tape: pl.DataF
     more = tape.head(1).with_columns(id=pl.lit("x"), price=pl.lit(1e6))
     deltalake.write_deltalake(
         f"{other.path}/trades",
-        more,
+        as_stored(more),
         mode="append",
         configuration={"delta.dataSkippingStatsColumns": "timestamp"},
     )

@@ -182,7 +182,3 @@ class Batch:
     def change(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
         """Change every row of the batch, see `Part.changes`."""
         self.parts = [part.changed(change) for part in self.parts]
-
-    def order_by_id(self) -> None:
-        """Set the ``sequence`` of every row to its id; all ids must be integers of 64 bits."""
-        self.change(lambda rows: rows.with_columns(sequence=pl.col("id").cast(pl.Int64)))

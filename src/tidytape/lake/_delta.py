@@ -33,6 +33,7 @@ from tidytape._forks import refuse_fork
 from tidytape.errors import LakeError
 from tidytape.lake import _object_store
 from tidytape.lake._parquet import filesystem
+from tidytape.lake._quotes import leaves_out, with_products
 from tidytape.lake._tables import Table
 from tidytape.schema import Column, Dtype
 
@@ -219,7 +220,7 @@ def create(uri: str, table: Table, options: Options) -> None:
     refuse_fork()
     if exists(uri, options):
         return
-    schema = Schema([field_of(column) for column in table.columns])
+    schema = Schema([field_of(column) for column in table.stored])
     try:
         with failing(f"create table {table.name!r}", uri, options):
             DeltaTable.create(
@@ -282,7 +283,7 @@ def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.Lazy
     dtypes = table.polars()
     nulls = [pl.lit(None, dtypes[column.name]).alias(column.name) for column in absent(delta, table)]
     frame = pl.scan_delta(delta, storage_options=_object_store.for_polars(options))
-    return frame.with_columns(nulls).select(table.names)
+    return with_products(frame, table, names_of(delta)).with_columns(nulls).select(table.names)
 
 
 def scanned_files(delta: Opened, table: Table, paths: Sequence[str], options: Options) -> pl.LazyFrame:
@@ -296,7 +297,7 @@ def scanned_files(delta: Opened, table: Table, paths: Sequence[str], options: Op
         One or more paths, as `file_log` has them.
     """
     require_readable(delta, table)
-    dtypes = table.polars()
+    dtypes = {**table.polars(), **dict.fromkeys([table.stated.name] if table.stated else [], pl.Float64())}
     if delta.table_uri.startswith("file://"):
         root = unquote(delta.table_uri.removeprefix("file://")).rstrip("/")
         uris = [f"{root}/{path}" for path in paths]
@@ -304,7 +305,11 @@ def scanned_files(delta: Opened, table: Table, paths: Sequence[str], options: Op
         uris = [f"{delta.table_uri.rstrip('/')}/{quote(path, safe='/=')}" for path in paths]
     frame = pl.scan_parquet(
         uris,
-        schema={name: dtype for name, dtype in dtypes.items() if name not in table.partitions},
+        schema={
+            column.name: dtypes[column.name]
+            for column in known(delta, table)
+            if column.name not in table.partitions
+        },
         hive_schema={name: dtypes[name] for name in table.partitions} or None,
         hive_partitioning=bool(table.partitions),
         try_parse_hive_dates=False,
@@ -313,7 +318,7 @@ def scanned_files(delta: Opened, table: Table, paths: Sequence[str], options: Op
         extra_columns="ignore",
         storage_options=_object_store.for_polars({**(delta._storage_options or {}), **(options or {})}),
     )
-    return frame.select(table.names)
+    return with_products(frame, table, names_of(delta)).select(table.names)
 
 
 def as_dict(options: Options) -> dict[str, str] | None:
@@ -334,24 +339,35 @@ def field_of(column: Column) -> Field:
     )
 
 
+def known(delta: DeltaTable, table: Table) -> tuple[Column, ...]:
+    """Return the columns that this release stores in a table: an older one goes on storing all amounts in the quote."""
+    return table.stored if leaves_out(table, names_of(delta)) else table.columns
+
+
+def names_of(delta: DeltaTable) -> list[str]:
+    """Return the names of the columns that are stored."""
+    return [field.name for field in delta.schema().fields]
+
+
 def absent(delta: DeltaTable, table: Table) -> list[Column]:
     """Return the columns of a table that are not stored."""
-    stored_names = {field.name for field in delta.schema().fields}
-    return [column for column in table.columns if column.name not in stored_names]
+    stored_names = names_of(delta)
+    return [column for column in known(delta, table) if column.name not in stored_names]
 
 
 def unknown(delta: DeltaTable, table: Table) -> list[str]:
     """Return the stored columns that this release does not know."""
-    return [field.name for field in delta.schema().fields if field.name not in table.names]
+    known_names = {column.name for column in known(delta, table)}
+    return [name for name in names_of(delta) if name not in known_names]
 
 
 def require_readable(delta: DeltaTable, table: Table) -> None:
     """Raise LakeError if a column has an unexpected dtype, or is absent and may not be null."""
     stored_dtypes = {field.name: field.type for field in delta.schema().fields}
-    for column in table.columns:
+    for column in known(delta, table):
         if column.name not in stored_dtypes and not column.nullable:
             raise _refused(delta, table, f"has no column {column.name!r}: not a table of this library")
-    for column in table.columns:
+    for column in known(delta, table):
         dtype, expected = stored_dtypes.get(column.name), _DTYPES[column.dtype]
         if dtype is not None and _comparable(dtype) != _comparable(expected):
             raise _refused(

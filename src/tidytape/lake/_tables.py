@@ -52,6 +52,9 @@ class Table(Columns):
     row_group : int
         Most rows of a row group, the smallest unit that a reader reads. It is small if an answer needs a small part
         of a file. [rows]
+    stated : Column, optional
+        What is stored instead of ``quote_amount``, which mostly follows from price and amount, see
+        `tidytape.lake._quotes`.
     """
 
     same: tuple[str, ...]
@@ -59,6 +62,15 @@ class Table(Columns):
     order: tuple[str, ...]
     identity: str = ""
     row_group: int = ROW_GROUP
+    stated: Column | None = None
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """The columns of a table that this release makes."""
+        return tuple(
+            self.stated if self.stated and column.name == "quote_amount" else column
+            for column in self.columns
+        )
 
     @property
     def place(self) -> list[str]:
@@ -147,6 +159,13 @@ TRADES = Table(
     partitions=("exchange", "raw_symbol"),
     order=("exchange", "raw_symbol", "timestamp", "sequence"),
     identity="id",
+    stated=Column(
+        "stated_quote_amount",
+        "float64",
+        "quote",
+        "Amount in terms of the quote; null where it is price times amount to the last bit",
+        nullable=True,
+    ),
 )
 """Trades."""
 

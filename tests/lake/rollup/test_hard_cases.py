@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakes import empty_lake
+from lakes import as_stored, empty_lake
 from simulated.rollup_events import MINUTE, START
 from tidytape.errors import LakeError
 from tidytape.lake import BOOK, TRADES, Lake
@@ -132,7 +132,7 @@ def test_one_bad_market_keeps_no_other_from_being_made(lake: Lake) -> None:
     for symbol in ("A", "B"):
         register(lake, symbol=symbol)
     bad = TRADES.conform(trades(10, price=float("nan")))
-    write_deltalake(f"{lake.path}/trades", bad.to_arrow(), mode="append")
+    write_deltalake(f"{lake.path}/trades", as_stored(bad).to_arrow(), mode="append")
     lake.writer().append("trades", trades(10, symbol="B"), source="good")
     with pytest.raises(LakeError, match="candles_1m X A failed"):
         rollup(lake)

@@ -49,6 +49,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -269,6 +270,12 @@ def _timed(fields: Mapping[str, Field], unit: str | None) -> dict[str, Field]:
         name: Field(column.name, times) if column.kind is _ANY_TIME else column
         for name, column in fields.items()
     }
+
+
+def _timed_by(parsed: Parsed, fields: Mapping[str, Field], times: pl.Series) -> dict[str, Field]:
+    """Return the fields of a dump with their times in the unit of the file, which its first times show."""
+    parsed.time_unit = parsed.time_unit or unit_of(times)
+    return _timed(fields, parsed.time_unit)
 
 
 def _split_header(line: str) -> list[str]:
@@ -513,21 +520,19 @@ class BinanceVision(Layout):
         """Read one file."""
         exchange = pl.lit(job.known_exchange)
         parsed = Parsed(spool, amount_unit=of_binance)
-        for header, texts in delimited(job, parsed, progress, lambda _, first: _described(job, first)):
+        for block in delimited(job, parsed, progress, lambda _, first: _described(job, first)):
+            header = block.header
             # Leave out optional columns that this version of the dump does not have.
             dump_fields = {
                 name: column
                 for name, column in _DUMPS[header.kind].fields.items()
                 if column.needed or column.name in header.names
             }
-            columns = header.chosen(texts, dump_fields)
             parsed.kind = header.kind
             if header.is_line and header.kind in _OF_FUTURES and job.market.category is None:
                 symbol = _symbol(job)
                 category = told_class(symbol) or Category.PERPETUAL.value
                 parsed.futures, parsed.markets[job.known_exchange, symbol] = True, Market(category=category)
-            if parsed.time_unit is None:
-                parsed.time_unit = unit_of(columns["timestamp"])
-            rows = parsed.bad.take(checked(columns, _timed(dump_fields, parsed.time_unit)))
+            rows = block.rows(dump_fields, partial(_timed_by, parsed, dump_fields))
             _PUT[header.kind](rows.with_columns(exchange=exchange), job, parsed)
         return parsed

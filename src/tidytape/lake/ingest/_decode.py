@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
 import orjson
 import polars as pl
+import polars.selectors as cs
 
 from tidytape.errors import IngestError
-from tidytape.lake.ingest._fields import Field
+from tidytape.lake.ingest._fields import Field, all_good, checked
 from tidytape.lake.ingest._layout import Job, Parsed, Progress
-from tidytape.lake.ingest._lines import BadLines, numbered
+from tidytape.lake.ingest._lines import BadLines, frame_of, numbered, raw_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +42,129 @@ class Header:
     is_line: bool = True
     delimiter: str = ","
 
-    def chosen(self, texts: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
-        """Return ``line`` and the columns of some fields, under our names."""
-        return texts.select(
-            "line",
-            *(pl.col(f"c{self.names.index(field.name)}").alias(column) for column, field in fields.items()),
-        )
+    def place(self, field: Field) -> str:
+        """Return the name that the column of a field has in the frames of `split`."""
+        return f"c{self.names.index(field.name)}"
 
 
 AnyHeader = TypeVar("AnyHeader", bound=Header)
+Rows = tuple[pl.DataFrame, Mapping[str, Field]]
+"""Rows with one column per field, and the fields by the name of the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Generic[AnyHeader]):
+    """Some lines of a delimited file.
+
+    Attributes
+    ----------
+    header : Header
+        The columns.
+    data : bytes
+        The lines, without the last newline.
+    number : int
+        Number of lines before them.
+    parsed : Parsed
+        Counts the lines, and takes the broken lines.
+    of_text : set of str
+        Columns of the file of which earlier blocks could not be read as numbers, `c0`, `c1`, …
+    """
+
+    header: AnyHeader
+    data: bytes
+    number: int
+    parsed: Parsed
+    of_text: set[str]
+
+    def all_good(
+        self, dtypes: Mapping[str, type[pl.DataType]], rows_of: Callable[[pl.DataFrame], Rows]
+    ) -> pl.DataFrame | None:
+        """Return the values of the rows, read as numbers at once; None if a line may be broken or is no row.
+
+        polars reads numbers in a block as it casts their texts. Only what it does not refuse, and `split` does, is
+        looked at here: lines of another width, quotes, comments and blank lines.
+
+        Parameters
+        ----------
+        dtypes : mapping of str to polars.DataType
+            What the columns that are read may be read as, by `c0`, `c1`, …
+        rows_of : callable
+            Takes ``line`` and these columns, and returns what `tidytape.lake.ingest._fields.all_good` takes.
+        """
+        data, delimiter, width = self.data, self.header.delimiter.encode(), len(self.header.names)
+        count = data.count(b"\n") + 1
+        if width < 2 or b'"' in data or b"+" in data or _has_comments(data):
+            return None
+        if data.translate(None, _OTHERS[delimiter]) + b"\n" != (delimiter * (width - 1) + b"\n") * count:
+            return None
+        if not data.isascii():
+            try:
+                data.decode()
+            except UnicodeDecodeError:
+                return None
+        names = [f"c{place}" for place in range(width)]
+        schema = {
+            name: pl.String() if name in self.of_text else dtypes.get(name, pl.String)() for name in names
+        }
+        try:
+            frame = pl.read_csv(
+                data,
+                has_header=False,
+                schema=schema,
+                columns=[names.index(name) for name in dtypes],
+                separator=self.header.delimiter,
+                quote_char=None,
+            )
+        except pl.exceptions.PolarsError:
+            return None
+        if frame.height != count:
+            return None
+        line = pl.int_range(self.number + 1, self.number + count + 1, dtype=pl.Int64).alias("line")
+        rows = all_good(*rows_of(frame.select(line, pl.col(pl.String).str.strip_chars(), ~cs.string())))
+        self.parsed.lines += 0 if rows is None else count
+        return rows
+
+    def texts(self, dtypes: Mapping[str, type[pl.DataType]] = MappingProxyType({})) -> pl.DataFrame:
+        """Return the rows as columns of text, see `split`; remember the columns whose texts are not of their dtypes."""
+        lines = _without_comments(frame_of(self.data, self.number, self.parsed.bad), self.parsed)
+        self.parsed.lines += lines.height
+        texts = split(lines, self.header, self.parsed.bad)
+        for name, dtype in dtypes.items():
+            text = texts[name]
+            if 2 * int((text.cast(dtype, strict=False).is_null() & (text != "")).sum()) > texts.height:
+                self.of_text.add(name)
+        return texts
+
+    def rows(
+        self, fields: Mapping[str, Field], known: Callable[[pl.Series], Mapping[str, Field]] | None = None
+    ) -> pl.DataFrame:
+        """Return ``line`` and the values of some fields of the good rows; other rows are broken lines.
+
+        Parameters
+        ----------
+        fields : mapping of str to Field
+            The fields by our names.
+        known : callable, optional
+            Takes the timestamps and returns the fields, if these tell how times are written.
+        """
+
+        def rows_of(frame: pl.DataFrame) -> Rows:
+            columns = frame.select(
+                "line", *(pl.col(self.header.place(field)).alias(name) for name, field in fields.items())
+            )
+            return columns, fields if known is None else known(columns["timestamp"])
+
+        dtypes: dict[str, type[pl.DataType]] = {}
+        for field in fields.values():
+            place = self.header.place(field)
+            is_shared = dtypes.get(place, field.kind.dtype) is not field.kind.dtype
+            dtypes[place] = pl.String if is_shared else field.kind.dtype
+        rows = self.all_good(dtypes, rows_of)
+        return self.parsed.bad.take(checked(*rows_of(self.texts(dtypes)))) if rows is None else rows
+
+
+_OTHERS = {bytes([code]): bytes({*range(256)} - {code, 10}) for code in range(128)}
+"""All bytes but one and the newline, by that one."""
 
 
 def delimited(
@@ -58,8 +174,8 @@ def delimited(
     described: Callable[[int, str], AnyHeader],
     *,
     skip: int = 0,
-) -> Iterator[tuple[AnyHeader, pl.DataFrame]]:
-    """Yield the header of a delimited file, and its lines as columns of text, block by block.
+) -> Iterator[Block[AnyHeader]]:
+    """Yield the lines of a delimited file, block by block.
 
     Parameters
     ----------
@@ -81,29 +197,39 @@ def delimited(
         If the file cannot be read or has no lines.
     """
     header: AnyHeader | None = None
+    of_text: set[str] = set()
     remembered_facts = {} if job.piece is None else job.piece.memory
     if "header" in remembered_facts:
         header = described(*remembered_facts["header"])
-    for block in numbered(job.path, parsed.bad, progress, job.piece):
-        lines = _without_comments(block.filter(pl.col("line") > skip), parsed)
-        if header is None and lines.height:
-            number, text = lines.row(0)
-            try:
-                header = described(number, text)
-            except IngestError:
-                if parsed.bad.first and parsed.bad.first[0][0] < number:
-                    break  # the broken line before it was the header
-                raise
-            remembered_facts["header"] = number, text
-            lines = lines[1:] if header.is_line else lines
+    for data, lines_before in raw_blocks(job.path, parsed.bad, progress, job.piece):
+        start, number = 0, lines_before
+        while header is None and start <= len(data):
+            end = data.find(b"\n", start)
+            end = len(data) if end < 0 else end
+            lines = frame_of(data[start:end], number, parsed.bad)
+            if number >= skip and not (lines := _without_comments(lines, parsed)).is_empty():
+                try:
+                    header = described(*lines.row(0))
+                except IngestError:
+                    if parsed.bad.first and parsed.bad.first[0][0] <= number:
+                        # The broken line before it was the header.
+                        raise unreadable_header(job, *parsed.bad.first[0]) from None
+                    raise
+                remembered_facts["header"] = lines.row(0)
+                if not header.is_line:
+                    break
+            start, number = end + 1, number + 1
         if header is not None:
-            parsed.lines += lines.height
-            yield header, split(lines, header, parsed.bad)
+            yield Block(header, data[start:], number, parsed, of_text)
     if header is None and parsed.bad.first:
         line, reason = parsed.bad.first[0]
         raise unreadable_header(job, line, reason)
     if header is None and job.piece is None:
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
+
+
+def _has_comments(data: bytes) -> bool:
+    return b"#" in data and (data.startswith(b"#") or b"\n#" in data)
 
 
 def _without_comments(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:

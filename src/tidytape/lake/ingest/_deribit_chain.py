@@ -34,7 +34,7 @@ from tidytape.lake._amount_units import of_coins
 from tidytape.lake._batch import Spool
 from tidytape.lake._tables import OPTION_QUOTES
 from tidytape.lake.ingest._decode import Header, delimited
-from tidytape.lake.ingest._fields import ABOVE_ZERO, NAME, NUMBER, Field, checked, time, word
+from tidytape.lake.ingest._fields import ABOVE_ZERO, NAME, NUMBER, Field, time, word
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._time import ISO
 
@@ -73,8 +73,8 @@ class DeribitChain(Layout):
         """Read one file."""
         parsed = Parsed(spool, amount_unit=of_coins, piece=job.piece)
         exchange = pl.lit(job.exchange or self.default_exchange)
-        for header, texts in delimited(job, parsed, progress, lambda _, first: _header(job, first)):
-            quotes = parsed.bad.take(checked(header.chosen(texts, _FIELDS), _FIELDS))
+        for block in delimited(job, parsed, progress, lambda _, first: _header(job, first)):
+            quotes = block.rows(_FIELDS)
             quotes = parsed.only(quotes, job.raw_symbol, others="quote of another option")
             percent = pl.col("implied_volatility") * 100
             parsed.batch(OPTION_QUOTES).add(

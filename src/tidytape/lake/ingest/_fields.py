@@ -9,6 +9,7 @@ Examples
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,7 +19,7 @@ import polars as pl
 from tidytape.catalogue import Interval
 from tidytape.errors import IngestError, QueryError, did_you_mean
 from tidytape.lake._symbols import unstorable
-from tidytape.lake.ingest._time import Zone, described, nanoseconds
+from tidytape.lake.ingest._time import UNITS, Zone, described, from_epoch, nanoseconds
 from tidytape.query import _values as values
 from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK, FrameInterval
 
@@ -38,11 +39,18 @@ class Kind:
         What a text has to be, in the words of an error.
     hint : str
         What a user can do if a text is something else.
+    number : callable, optional
+        Takes an expression of numbers of ``dtype`` and returns one of the values that their texts stand for. So a
+        column can be read as numbers at once.
+    dtype : polars.DataType
+        What a column can be read as at once.
     """
 
     value: Callable[[pl.Expr], pl.Expr]
     expected: str
     hint: str = ""
+    number: Callable[[pl.Expr], pl.Expr] = lambda number: number
+    dtype: type[pl.DataType] = pl.String
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +72,15 @@ class Field:
     needed: bool = True
 
 
-def _finite(text: pl.Expr) -> pl.Expr:
-    number = text.cast(pl.Float64, strict=False)
+def _numbers(
+    expected: str, number: Callable[[pl.Expr], pl.Expr], dtype: type[pl.DataType] = pl.Float64
+) -> Kind:
+    """Return the kind of numbers of a dtype; ``number`` makes those that are no value null."""
+    return Kind(lambda text: number(text.cast(dtype, strict=False)), expected, number=number, dtype=dtype)
+
+
+def _finite(number: pl.Expr) -> pl.Expr:
     return pl.when(number.is_finite()).then(number)
-
-
-def _above_zero(text: pl.Expr) -> pl.Expr:
-    number = _finite(text)
-    return pl.when(number > 0).then(number)
-
-
-def _not_negative(text: pl.Expr) -> pl.Expr:
-    number = _finite(text)
-    return pl.when(number >= 0).then(number)
 
 
 def _storable(names: pl.Series) -> pl.Series:
@@ -88,10 +92,14 @@ NAME = Kind(
     lambda text: text.map_batches(_storable, return_dtype=pl.String),
     "a printable name that is short enough for a folder",
 )
-NUMBER = Kind(_finite, "a finite number")
-ABOVE_ZERO = Kind(_above_zero, "a finite number above 0")
-NOT_NEGATIVE = Kind(_not_negative, "a finite number, 0 or above")
-INTEGER = Kind(lambda text: text.cast(pl.Int64, strict=False), "an integer of 64 bits")
+NUMBER = _numbers("a finite number", _finite)
+ABOVE_ZERO = _numbers(
+    "a finite number above 0", lambda number: pl.when(number.is_finite() & (number > 0)).then(number)
+)
+NOT_NEGATIVE = _numbers(
+    "a finite number, 0 or above", lambda number: pl.when(number.is_finite() & (number >= 0)).then(number)
+)
+INTEGER = _numbers("an integer of 64 bits", lambda number: number, pl.Int64)
 
 
 def time(unit: str, zone: Zone = Zone(), *, hint: str = "") -> Kind:  # noqa: B008  # frozen
@@ -101,6 +109,8 @@ def time(unit: str, zone: Zone = Zone(), *, hint: str = "") -> Kind:  # noqa: B0
         lambda text: nanoseconds(text, unit, zone),
         f"{described(unit)} between 2000 and 2100{only_once}",
         hint,
+        number=lambda number: from_epoch(number, unit),
+        dtype=pl.Int64 if unit in UNITS else pl.String,
     )
 
 
@@ -166,6 +176,40 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
             ),
         )
     return values.select("line", *fields, reason.alias("reason"))
+
+
+def all_good(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame | None:
+    """Return the values of some columns as `checked` does, without ``reason``; None if it might give one.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame, one row per line
+        ``line`` and one column per field: text, or numbers of the dtype of its kind, null where the text is empty.
+    fields : mapping of str to Field
+        The fields by the name of the column in ``rows``.
+    """
+    dtypes = rows.schema
+    if any(dtypes[name] != pl.String and field.kind.dtype is pl.String for name, field in fields.items()):
+        return None  # such as numbers in a column of which no value is a time
+    values = rows.select("line", *(_value(name, field, dtypes[name]) for name, field in fields.items()))
+    for name, field in fields.items():
+        empty_count = 0 if field.needed else rows[name].null_count()
+        if not field.needed and dtypes[name] == pl.String:
+            empty_count += int((rows[name] == "").sum())
+        if values[name].null_count() > empty_count:
+            return None
+    if {"price", "amount"} <= fields.keys():
+        largest_values = values.select(pl.col("price", "amount").abs().max()).row(0)
+        if math.isinf(math.prod(value or 0.0 for value in largest_values)):
+            return None
+    return values
+
+
+def _value(name: str, field: Field, dtype: pl.DataType) -> pl.Expr:
+    column = pl.col(name)
+    if dtype != pl.String:
+        return field.kind.number(column)
+    return field.kind.value(pl.when(column != "").then(column)).alias(name)
 
 
 def _reason(name: str, field: Field) -> pl.Expr:

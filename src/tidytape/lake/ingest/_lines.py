@@ -198,12 +198,20 @@ def numbered(
     IngestError
         If the file cannot be read, a line is longer than 64 MiB, or an archive is not one file.
     """
+    for data, number in raw_blocks(path, bad, progress, piece):
+        yield frame_of(data, number, bad)
+
+
+def raw_blocks(
+    path: Path, bad: BadLines, progress: Callable[[int], object], piece: Piece | None = None
+) -> Iterator[tuple[bytes, int]]:
+    """Yield the lines that `numbered` yields as bytes without the last newline, and the number of lines before them."""
     if piece is not None:
         data = piece.data if piece.line else piece.data.removeprefix(codecs.BOM_UTF8)
-        yield _frame(data.removesuffix(b"\n"), piece.line, bad)[0]
+        yield data.removesuffix(b"\n"), piece.line
         return
-    for _, lines in _named(path, bad, progress, several=False):
-        yield lines
+    for _, data, number in _named(path, bad, progress, several=False):
+        yield data, number
 
 
 def members(
@@ -230,12 +238,13 @@ def members(
     IngestError
         If the file cannot be read, a line is longer than 64 MiB, or an archive has no data member.
     """
-    return _named(path, bad, progress, several=True)
+    for name, data, number in _named(path, bad, progress, several=True):
+        yield name, frame_of(data, number, bad)
 
 
 def _named(
     path: Path, bad: BadLines, progress: Callable[[int], object], *, several: bool
-) -> Iterator[tuple[str, pl.DataFrame]]:
+) -> Iterator[tuple[str, bytes, int]]:
     number = 0
     with _opened(path) as file:
         for text in _texts(file, path, several=several):
@@ -254,19 +263,19 @@ def _named(
                         raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
                     continue
                 lines, unfinished_line = unfinished_line + head, tail
-                frame, number = _frame(lines, number, bad)
-                yield text.name, frame
+                yield text.name, lines, number
+                number += lines.count(b"\n") + 1
             if reason_broken is not None:
                 # The text after the last newline is the beginning of a line whose end is lost.
                 number += 1
                 bad.add(number, reason_broken)
             elif unfinished_line:
-                frame, number = _frame(unfinished_line, number, bad)
-                yield text.name, frame
+                yield text.name, unfinished_line, number
+                number += 1
 
 
-def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
-    """Return the lines of a block, and the number of its last line."""
+def frame_of(data: bytes, number: int, bad: BadLines) -> pl.DataFrame:
+    """Return the lines of a block that are not blank; ``number`` is the number of lines before it."""
     try:
         texts: list[str | None] = list(data.decode("utf-8").split("\n"))
     except UnicodeDecodeError:
@@ -277,14 +286,13 @@ def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
             except UnicodeDecodeError:
                 texts.append(None)
                 bad.add(line, "not UTF-8")
-    last_number = number + len(texts)
     frame = pl.DataFrame(
         {
-            "line": pl.int_range(number + 1, last_number + 1, eager=True),
+            "line": pl.int_range(number + 1, number + len(texts) + 1, eager=True),
             "text": pl.Series(texts, dtype=pl.String),
         }
     )
-    return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0), last_number
+    return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0)
 
 
 def first_text(path: Path, size: int = 64 * 2**10) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -31,10 +32,20 @@ from tidytape.lake.ingest._columns import (
     kind_of,
     known_columns,
 )
-from tidytape.lake.ingest._fields import ABOVE_ZERO, LENGTHS, Field, Kind, checked, impossible, time
+from tidytape.lake.ingest._decode import Block, Header, Rows
+from tidytape.lake.ingest._fields import (
+    ABOVE_ZERO,
+    LENGTHS,
+    Field,
+    Kind,
+    all_good,
+    checked,
+    impossible,
+    time,
+)
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
-from tidytape.lake.ingest._time import DATE, ISO, unit_of
+from tidytape.lake.ingest._time import DATE, ISO, Zone, from_epoch, unit_of
 from tidytape.times import MINUTE, SECOND
 
 
@@ -152,17 +163,75 @@ class MappedRows:
         frame = pl.DataFrame(batch.select(self.used))
         line = pl.int_range(self.before + 1, self.before + frame.height + 1, dtype=pl.Int64).alias("line")
         texts = {name: _as_text(name, frame.schema[name]) for name in self.used}
-        null_text = pl.lit(None, pl.String)
-        self.take(frame.select(line, *(texts.get(name, null_text.alias(name)) for name in self.header)))
+        numbers = self._numbers(frame.schema)
+        events = None
+        if numbers and not self.layout.where:
+            rows = frame.select(line, *(numbers.get(name, text) for name, text in texts.items()))
+            events = all_good(*self._texts(rows, {name: name for name in self.used}))
+        if events is None:
+            null_text = pl.lit(None, pl.String)
+            self.take(frame.select(line, *(texts.get(name, null_text.alias(name)) for name in self.header)))
+        else:
+            self._take_good(events)
         self.before += frame.height
         self.parsed.lines += frame.height
+
+    def _numbers(self, schema: pl.Schema) -> dict[str, pl.Expr]:
+        """Return the columns of Arrow data whose numbers are those that their texts stand for."""
+        numbers = {}
+        for name, (column, dtype) in self._as_they_are().items():
+            stored, number = schema[name], pl.col(name)
+            if isinstance(stored, pl.Datetime):
+                is_in_utc = stored.time_zone is not None or self.layout.zone == Zone()
+                if is_in_utc and self._known_unit(column) in {None, ISO}:
+                    numbers[name] = number
+            # Not of 32 bits: the nearest number of 64 bits is another than that of its text.
+            elif dtype is not pl.String and (
+                stored == dtype or (stored.is_integer() and stored != pl.UInt64)
+            ):
+                numbers[name] = number.cast(dtype)
+        return numbers
+
+    def _as_they_are(self) -> dict[str, tuple[str, type[pl.DataType]]]:
+        """Return our column, and what it can be read as, by the columns of the file whose texts are not changed."""
+        uses = [*chain.from_iterable(self.mapped.values()), *self._names_of_markets]
+        changed = {*self.layout.rewrites, *self.layout.divisors, *self._words}
+        columns = {}
+        for column, (name, *others) in self.mapped.items():
+            if others or name not in self.header or uses.count(name) > 1 or column in changed:
+                continue
+            definition = column_of(self.table, column)
+            if is_time(definition):
+                dtype = time(self._known_unit(column) or "ns").dtype
+            else:
+                dtype = kind_of(self.table, column, definition).dtype
+            columns[name] = column, dtype
+        return columns
+
+    def take_block(self, block: Block[Header]) -> None:
+        """Take the rows of a block of a delimited file."""
+        as_they_are = self._as_they_are()
+        columns = {name: f"c{place}" for place, name in enumerate(self.header) if name in self.used}
+        dtypes = {columns[name]: as_they_are.get(name, ("", pl.String))[1] for name in columns}
+        events = None
+        if not self.layout.where:
+            events = block.all_good(dtypes, partial(self._texts, columns=columns))
+        if events is None:
+            self.take(block.texts(dtypes))
+        else:
+            self._take_good(events)
+
+    def _texts(self, rows: pl.DataFrame, columns: Mapping[str, str]) -> Rows:
+        """Return our columns of some rows, and what they hold; ``columns`` are the frame's names of the file's."""
+        self._require_one_of_each(rows, columns)
+        texts = rows.select("line", *(self._joined(column, columns) for column in self.mapped))
+        return texts, self._fields(texts)
 
     def take(self, rows: pl.DataFrame) -> None:
         """Take some rows: ``line`` and one column of text per column of the file, in the file's order."""
         if rows.is_empty():
             return
         columns = dict(zip(self.header, rows.columns[1:], strict=False))
-        self._require_one_of_each(rows, columns)
         for name, pattern in self.layout.where.items():
             if name in columns:
                 others = rows.filter(~pl.col(columns[name]).fill_null("").str.contains(pattern))
@@ -170,12 +239,14 @@ class MappedRows:
                 rows = (
                     rows.join(others, on="line", how="anti", maintain_order="left") if others.height else rows
                 )
-        texts = rows.select("line", *(self._joined(column, columns) for column in self.mapped))
-        fields = self._fields(texts)
+        texts, fields = self._texts(rows, columns)
         events = checked(texts, fields)
         if self.table is RECORDED_CANDLES and events["reason"].null_count() < events.height:
             events = checked(self._with_values(texts), fields)
-        events = self.parsed.bad.take(events)
+        self._take_good(self.parsed.bad.take(events))
+
+    def _take_good(self, events: pl.DataFrame) -> None:
+        """Take the values of rows without a wrong one."""
         if events.is_empty():
             return
         if self._length_by_rows is not None and self.constants[self._length_by_rows] == BY_ROWS:
@@ -288,8 +359,8 @@ class MappedRows:
         """Add checked rows to the batch of their table, with the columns that tidytape computes."""
         if self.newest_first is None:
             self.newest_first = self.table is TRADES and events["timestamp"][0] > events["timestamp"][-1]
-        if self.by_id:
-            self.by_id = _are_integers(events["id"])
+        number = _integers(events["id"]) if self.by_id else None
+        self.by_id = number is not None
         other_side = INSTEAD_OF_SIDE.get(self.table.name, "side")
         table_rows = events.rename({other_side: "side"}, strict=False)
         if self.table in (TRADES, LIQUIDATIONS):
@@ -303,6 +374,9 @@ class MappedRows:
             line = pl.col("line")
             table_rows = table_rows.with_columns(sequence=-line if self.newest_first else line)
         frame = self.table.conform(table_rows)
+        if self.table is TRADES:
+            # Until the last row nobody knows whether the lines order the trades.
+            frame = frame.with_columns(number if number is not None else "sequence", _line="sequence")
         if self.table is OPEN_INTEREST and "price" in table_rows.columns:
             frame = frame.with_columns(table_rows["price"])
         self.parsed.batch(self.table).add(frame)
@@ -324,10 +398,11 @@ class MappedRows:
             if 2 * doubtful > count and self.parsed.piece is None:
                 raise _doubtful_unit(column, self.job)
         self._memory["by_id"] = self.by_id
-        if self.by_id:
-            self.parsed.batch(TRADES).order_by_id()
-        elif self.table in (TRADES, LIQUIDATIONS):
-            self.parsed.batch(self.table).counted = True
+        if self.table in (TRADES, LIQUIDATIONS) and not self.by_id:
+            batch = self.parsed.batch(self.table)
+            batch.counted = True
+            if self.table is TRADES:
+                batch.change(lambda rows: rows.with_columns(sequence="_line"))
 
     def _fields(self, texts: pl.DataFrame) -> dict[str, Field]:
         fields = {}
@@ -344,20 +419,34 @@ class MappedRows:
     def _time(self, texts: pl.Series) -> Kind:
         """Return the kind of the times of a column; once the unit is known, it holds for the whole file."""
         name = texts.name
-        unit = self.units.get(name) or self.layout.time_of(name) or unit_of(texts)
+        stored = texts.dtype
+        unit = self._known_unit(name) or (ISO if isinstance(stored, pl.Datetime) else unit_of(texts))
         if unit is not None:
             self.units[name] = unit
             if name == "timestamp":
                 self.parsed.time_unit = unit
         # The unit stays unknown if no text of this block is a time; a later block may show it.
         hint = "time_unit (--time-unit) or time_format (--time-format) says how times are written"
-        return time(unit or ISO, self.layout.zone, hint=hint)
+        # Numbers of which none is a time in any unit are none in nanoseconds either.
+        kind = time(unit or (ISO if stored == pl.String else "ns"), self.layout.zone, hint=hint)
+        if isinstance(stored, pl.Datetime):
+            step = stored.time_unit
+            kind = replace(kind, number=lambda time: from_epoch(time.to_physical(), step), dtype=pl.Int64)
+        return kind
+
+    def _known_unit(self, column: str) -> str | None:
+        """Return how the times of one of our columns are written, if the caller or earlier rows say it."""
+        return self.units.get(column) or self.layout.time_of(column)
 
 
-def _are_integers(ids: pl.Series) -> bool:
-    """Return whether all ids are integers of 64 bits without leading zeros, so that equal numbers are equal ids."""
-    numbers = ids.str.extract(r"^(0|[1-9]\d{0,18})$").cast(pl.Int64, strict=False)
-    return not numbers.is_null().any()
+def _integers(ids: pl.Series) -> pl.Series | None:
+    """Return ids as ``sequence`` if all are integers of 64 bits without leading zeros, so that equal numbers are equal.
+
+    It returns None otherwise.
+    """
+    numbers = ids.cast(pl.Int64, strict=False).alias("sequence")
+    is_written_so = (numbers.cast(pl.String) == ids) & (numbers >= 0)
+    return numbers if is_written_so.fill_null(value=False).all() else None
 
 
 _UNKNOWN = "none"

@@ -102,8 +102,8 @@ class Csv(Mapped):
             readers.append(MappedRows(self, job, header.names, parsed))
             return header
 
-        for _, texts in delimited(job, parsed, progress, described, skip=int(self.skip_lines)):
-            readers[0].take(texts)
+        for block in delimited(job, parsed, progress, described, skip=int(self.skip_lines)):
+            readers[0].take_block(block)
         if readers:  # empty if the piece has no line yet
             readers[0].finish()
         return parsed

@@ -147,8 +147,10 @@ _SINCE = {
     # A snapshot without a time of the exchange has the time of receipt, which is of the recorder's clock.
     BOOK.name: _TIME.filter(~pl.col("is_snapshot") | _TIME.ne_missing(pl.col("received"))).min()
 }
+_IS_FIRST = _TIME.min() == _TIME
 _PRICES = {
-    TRADES.name: pl.col("price").sort_by("timestamp", "sequence").first(),
+    # Sorts only the trades of one time.
+    TRADES.name: pl.col("price").filter(_IS_FIRST).sort_by(pl.col("sequence").filter(_IS_FIRST)).first(),
     BOOK.name: (_BID.max() + _ASK.min()) / 2,
     RECORDED_CANDLES.name: pl.col("open").sort_by("timestamp").first(),
 }

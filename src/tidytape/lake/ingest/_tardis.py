@@ -449,12 +449,13 @@ class Tardis(Layout):
         parsed = Parsed(spool, time_unit=_UNIT, piece=job.piece)
         dataset: _Dataset | None = None
         exchanges: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
-        for dataset, texts in delimited(job, parsed, progress, lambda _, first: _dataset(job, first)):
+        for block in delimited(job, parsed, progress, lambda _, first: _dataset(job, first)):
+            dataset = block.header
             if dataset.kind == "snapshot" and job.piece is not None:
                 raise _refused(
                     job, "cannot be followed: of its snapshots of one time only the last one counts"
                 )
-            rows = parsed.bad.take(checked(dataset.chosen(texts, dataset.fields), dataset.fields))
+            rows = block.rows(dataset.fields)
             rows = _of_market(rows, job, parsed, what=dataset.kind.replace("_", " "), exchanges=exchanges)
             if dataset.kind == "update":
                 parsed.batch(BOOK).add(BOOK.conform(rows.with_columns(sequence=pl.col("line"))))

@@ -49,7 +49,10 @@ dates may have lost the time of day."""
 # 2000-01-01 and 2100-01-01 in seconds. A number is a time between them in at most one of the four units.
 _FIRST, _LAST = 946_684_800, 4_102_444_800
 
-_NUMBER = r"^(\d{1,19})(?:\.(\d{1,18}))?$"
+_MOSTLY_ENOUGH = 10
+"""Number of times that are looked at before all others, because the first one mostly shows the unit."""
+
+_NUMBER = r"^0*(\d{1,19})(?:\.(\d{1,18}))?$"
 _OFFSET = r"\s?(?:(?:Z|z|UTC|GMT)|([+-])([01]\d|2[0-3]):?([0-5]\d)?)?$"
 _WRITTEN = r"^(\d{4}-\d{2}-\d{2})[T ](\d{2}:[0-5]\d:[0-5]\d)(?:[.,](\d{1,9})\d*)?" + _OFFSET
 _OTHERWISE_WRITTEN = (
@@ -110,7 +113,7 @@ def unit_of(text: pl.Series) -> str | None:
 
     Parameters
     ----------
-    text : polars.Series of str
+    text : polars.Series of str or int
         Times.
 
     Returns
@@ -124,8 +127,11 @@ def unit_of(text: pl.Series) -> str | None:
     >>> unit_of(pl.Series(["nonsense", "1693929601281"])), unit_of(pl.Series(["2023-09-05T16:00:01Z"]))
     ('ms', 'iso')
     """
-    units = pl.DataFrame({"text": text}).select(_unit(pl.col("text")).alias("unit")).drop_nulls()
-    return units["unit"][0] if units.height else None
+    for texts in (text.head(_MOSTLY_ENOUGH), text):
+        units = pl.DataFrame({"text": texts.cast(pl.String)}).select(_unit(pl.col("text")).alias("unit"))
+        if not (known_units := units["unit"].drop_nulls()).is_empty():
+            return str(known_units[0])
+    return None
 
 
 def _unit(text: pl.Expr) -> pl.Expr:
@@ -228,6 +234,13 @@ def nanoseconds(text: pl.Expr, unit: str, zone: Zone = Zone()) -> pl.Expr:  # fr
     else:
         value = _from_iso(text if unit == ISO else _as_iso(text, unit), zone)
     return pl.when(value.is_between(_FIRST * SECOND, _LAST * SECOND, closed="left")).then(value)
+
+
+def from_epoch(number: pl.Expr, unit: str) -> pl.Expr:
+    """Return integers in one of `UNITS` as epoch nanoseconds; null if not between the years 2000 and 2100. [ns]"""
+    scale: int = 10 ** (9 - UNITS[unit])
+    is_time = number.is_between(_FIRST * scale, _LAST * scale, closed="left")
+    return pl.when(is_time).then(number) * (SECOND // scale)
 
 
 def _from_number(text: pl.Expr, places: int) -> pl.Expr:
