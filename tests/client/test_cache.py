@@ -25,6 +25,7 @@ from lakes import empty_lake
 from simulated.everything import ASKED, START, everything
 from tidytape import Client
 from tidytape.catalogue import NoteCode
+from tidytape.client import _cache
 from tidytape.client._cache import Cache
 from tidytape.client._local import AppTransport
 from tidytape.client._plans import planned
@@ -259,6 +260,39 @@ def test_a_damaged_file_is_fetched_again_and_never_returned(
         assert client.fetch(window)[1].weight == 0
 
 
+def test_the_last_files_stay_in_memory_while_nobody_writes_to_them(
+    service: Any, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Path] = []
+    opened = _cache._opened
+    monkeypatch.setattr(
+        _cache, "_opened", lambda segment: opened(segment) if reads.append(segment.path) is None else None
+    )
+    client, other = (Driven(service, clock, cache=tmp_path) for _ in range(2))
+    first, second = (window_of("TRADE_AGG", S0 + hour * HOUR, S0 + (hour + 1) * HOUR) for hour in (0, 4))
+    plain = [Driven(service, clock).fetch(window)[0] for window in (first, second)]
+    other.fetch(first)
+    reads.clear()
+    for _ in range(3):
+        assert client.fetch(first)[0].equals(plain[0])
+    assert len(reads) == 1
+    other.fetch(second)  # this client sees what another one has cached
+    reads.clear()
+    assert client.fetch(second)[0].equals(plain[1])
+    assert client.fetch(second)[1].weight == 0
+    assert len(reads) == 1
+    reads[0].write_bytes(b"damaged")
+    assert client.fetch(second)[0].equals(plain[1])
+    assert client.fetch(second)[1].weight == 0
+    monkeypatch.setattr(_cache, "_IN_MEMORY", 1)
+    reads.clear()
+    for _ in range(2):
+        assert client.fetch(first)[0].equals(plain[0])
+    assert client.settings.cache is not None
+    assert not client.settings.cache._recent
+    assert len(reads) == 1  # the first of these readings was from memory, and then there is no room
+
+
 def test_files_are_plain_parquet_and_say_what_they_are(service: Any, clock: Clock, tmp_path: Path) -> None:
     client = Driven(service, clock, cache=tmp_path)
     plain, _ = client.fetch(window_of("TRADE_AGG", S0, S0 + 2 * HOUR))
@@ -343,7 +377,7 @@ def test_by_default_only_the_network_is_kept(
 ) -> None:
     monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path / "mine"))
     with Client("https://service", "k") as client:
-        assert client._settings.cache is not None
+        assert client.settings.cache is not None
         assert client._settings.cache.folder == tmp_path / "mine"
     with Client("http://service", "k", transport=service) as client:
         assert client._settings.cache is None
@@ -351,7 +385,7 @@ def test_by_default_only_the_network_is_kept(
         with Client(own, "k") as client:
             assert client._settings.cache is None
         with Client(own, "k", cache=True) as client:
-            assert client._settings.cache is not None
+            assert client.settings.cache is not None
 
 
 @pytest.mark.slow

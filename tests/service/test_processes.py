@@ -141,7 +141,7 @@ def test_workers_are_waited_for_until_they_are_ready_or_have_failed(
 ) -> None:
     processes = processes_of(command, workers=2)
     processes.get_ready()
-    assert [desk.is_alive for desk in processes._desks] == [command is None] * 2
+    assert [desk._is_ready for desk in processes._desks] == [command is None] * 2
 
 
 def test_large_answers_are_the_same_ones(app_of: Any, service: Any, window: Any) -> None:

@@ -22,6 +22,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -53,6 +54,12 @@ _NOTES = "tidytape.notes"
 _SMALL = 8 * 2**20
 """The client joins adjoining files into a file of at most this size. [byte]"""
 
+_IN_MEMORY = 64 * 2**20
+"""How much of the files that a client has read last stays in its memory. [byte]"""
+
+_NEWLY_READ = 60
+"""For how long after a reading the next one does not change the time of the file, which others would read anew. [s]"""
+
 _LATENESS = 7 * 86_400
 """How late a service may get its data. [s]
 
@@ -72,6 +79,10 @@ def default_folder() -> Path:
     return Path(
         os.environ.get("TIDYTAPE_CACHE_DIR") or platformdirs.user_cache_dir("tidytape", appauthor=False)
     )
+
+
+Contents = tuple[pl.DataFrame, tuple[Note, ...]]
+"""The points and notes of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +157,30 @@ class Cache:
             raise QueryError("cache_limit", got=limit, expected="a whole number of bytes above 0")
         self.folder = default_folder() if folder is None else Path(folder)
         self.limit = limit
+        self._recent: dict[Path, tuple[tuple[int, int] | None, Contents]] = {}
+        self._recent_lock = threading.Lock()
+
+    def opened(self, segment: Segment, data_type: str) -> Contents | None:
+        """Return the points and notes of a file; None if it is damaged. Raise OSError if it cannot be read now.
+
+        The contents of the last files stay in memory, and are used as long as nobody writes to the file.
+        """
+        with self._recent_lock:
+            stamp, contents = self._recent.pop(segment.path, (None, None))
+        if contents is None or stamp != _stamp(segment.path):
+            contents = _opened(segment)
+            if contents is None:
+                return None
+            frame, notes = contents
+            contents = travelling(frame, data_type), notes  # a file of an older release has another form
+        with suppress(OSError):  # the file's time is the time of its last reading
+            if segment.path.stat().st_mtime < time.time() - _NEWLY_READ:
+                os.utime(segment.path)
+        with self._recent_lock:
+            self._recent[segment.path] = _stamp(segment.path), contents
+            while sum(frame.estimated_size() for _, (frame, _) in self._recent.values()) > _IN_MEMORY:
+                del self._recent[next(iter(self._recent))]
+        return contents
 
     def series(self, base_url: str, window: Window, *, absent: str = "null") -> Series:
         """Return the cached series of a window's query. Each value of ``absent`` has its own series."""
@@ -252,7 +287,7 @@ class Series:
             if not new_parts:
                 continue
             try:
-                contents = self._opened(segment)
+                contents = self._cache.opened(segment, self._window.data_type)
             except OSError:
                 continue  # another process is removing the file, or joining it with others
             if contents is None or segment.is_of_the_future:
@@ -264,14 +299,6 @@ class Series:
             notes += file_notes
             covered = union([*covered, *new_parts])
         return [self._described(frame) for frame in frames], notes, without(span, covered)
-
-    def _opened(self, segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
-        """Return the points and notes of a file as `_opened` does; a file of an older release has another form."""
-        contents = _opened(segment)
-        if contents is None:
-            return None
-        frame, notes = contents
-        return travelling(frame, self._window.data_type), notes
 
     def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return a cached frame in the schema of its data type.
@@ -361,7 +388,8 @@ class Series:
     def _join(self, run: Sequence[Segment]) -> None:
         """Write the points of adjoining files to one file, and remove those files."""
         try:
-            contents = [self._opened(segment) for segment in run]
+            data_type = self._window.data_type
+            contents = [self._cache.opened(segment, data_type) for segment in run]
         except OSError:
             return  # another process has joined them
         undamaged_contents = [content for content in contents if content is not None]
@@ -403,7 +431,15 @@ def _segments(folder: Path) -> Iterator[Segment]:
     yield from sorted(segments, key=lambda segment: (segment.start, -segment.end, segment.digest))
 
 
-def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return the size of a file and the time of its last change, of which any writing changes one; None without it."""
+    with suppress(OSError):
+        stat = path.stat()
+        return stat.st_size, stat.st_mtime_ns
+    return None
+
+
+def _opened(segment: Segment) -> Contents | None:
     """Return the points and notes of a file, or None if the file is damaged. Raise OSError if it cannot be read now."""
     content = segment.path.read_bytes()
     if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
@@ -413,8 +449,6 @@ def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
         notes = pl.read_parquet_metadata(io.BytesIO(content)).get(_NOTES, "")
     except (OSError, pl.exceptions.PolarsError):
         return None
-    with suppress(OSError):
-        os.utime(segment.path)  # the file's time is the time of its last reading
     return frame, read_notes(notes.encode()) or ()
 
 

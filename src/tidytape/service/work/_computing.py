@@ -297,11 +297,11 @@ def warm_up(engine: Engine) -> None:
     numbers = dict.fromkeys(("price", "amount"), 1.0)
     trades = pl.LazyFrame([texts | numbers | {"timestamp": 20_000 * DAY, "sequence": 0}])
     functions = (aggregate.tpo, aggregate.tpo_sessions)
-    profile = pl.collect_all(
+    levels, sessions = pl.collect_all(
         [function(trades, interval="1d", block_size=1) for function in functions], engine="streaming"
     )
     name = next(name for name, plan in PLANS.items() if plan.has_time_blocks)
-    wire.encode(wire.nested(*profile, name), name)
+    wire.encode(wire.nested(levels, sessions, name), name)
 
 
 class OverloadedError(Exception):
