@@ -91,6 +91,11 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     >>> "side" in minute_candles(trades, by_side=False).columns
     False
     """
+    return candles_of_sums(minute_sums(trades, by_side=by_side), by_side=by_side)
+
+
+def minute_sums(trades: Rows, /, *, by_side: bool) -> Rows:
+    """Return `minute_candles` with the parts of their amounts, so that those of both sides can be united."""
     time, price = nw.col("timestamp"), nw.col("price")
     side = ["side"] if by_side else []
     keys, order = order_keys(trades, "__order")
@@ -108,20 +113,45 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
             time.max().alias("last_timestamp"),
             first(trades, "sequence", order).alias("first_sequence"),
             last(trades, "sequence", order).alias("last_sequence"),
-            nw.len().alias("trades"),
+            nw.len().cast(nw.Int64).alias("trades"),
         )
-        .select(
-            *MARKET,
-            nw.col(BUCKET).alias("timestamp"),
-            *side,
-            *OHLC,
-            exact.total("amount").alias("volume"),
-            exact.total("quote_amount").alias("quote_volume"),
-            *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence"),
-            nw.col("trades").cast(nw.Int64),
-        )
-        .sort(*MARKET, "timestamp", *side)
     )
+
+
+def united_sums(sums: Rows, /) -> Rows:
+    """Return `minute_sums` of all trades from those of each side, to the last bit."""
+    first_keys, by_first = order_keys(sums, "__first", _FIRST)
+    last_keys, by_last = order_keys(sums, "__last", _LAST)
+    return (
+        sums.with_columns(*first_keys, *last_keys)
+        .group_by(*MARKET, BUCKET)
+        .agg(
+            first(sums, "open", by_first).alias("open"),
+            nw.col("high").max(),
+            nw.col("low").min(),
+            last(sums, "close", by_last).alias("close"),
+            exact.summed("amount", "quote_amount"),
+            nw.col("first_timestamp").min(),
+            nw.col("last_timestamp").max(),
+            first(sums, "first_sequence", by_first).alias("first_sequence"),
+            last(sums, "last_sequence", by_last).alias("last_sequence"),
+            nw.col("trades").sum(),
+        )
+    )
+
+
+def candles_of_sums(sums: Rows, /, *, by_side: bool) -> Rows:
+    """Return `minute_candles` of `minute_sums`."""
+    side = ["side"] if by_side else []
+    return sums.select(
+        *MARKET,
+        nw.col(BUCKET).alias("timestamp"),
+        *side,
+        *OHLC,
+        exact.total("amount").alias("volume"),
+        exact.total("quote_amount").alias("quote_volume"),
+        *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence", "trades"),
+    ).sort(*MARKET, "timestamp", *side)
 
 
 def needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: Any) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidytape import aggregate
+from tidytape.aggregate._minutes import candles_of_sums, minute_sums, united_sums
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.frames._table import planned
 from tidytape.lake._tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES, Table
@@ -241,6 +242,22 @@ def _profiles(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
         planned(aggregate.minute_profile.core, _events(lake, TRADES, asks_of_size), block_size=size)
         for size, asks_of_size in asks_by_size.items()
     )
+
+
+def of_trades(
+    lake: LakeReader, asks: Sequence[Ask], asks_of_profiles: Sequence[Ask]
+) -> dict[str, pl.DataFrame]:
+    """Return the minutes of all tables of trades by the table's name, for which the trades are read once."""
+    plans = [planned(minute_sums, _events(lake, TRADES, asks), by_side=True)]
+    if asks_of_profiles:
+        plans.append(_profiles(lake, asks_of_profiles))
+    sums, *profiles = (frame.lazy() for frame in pl.collect_all(plans, engine="streaming"))
+    minutes = {
+        CANDLES.name: planned(candles_of_sums, sums, by_side=True),
+        CANDLES_OF_BOTH.name: planned(candles_of_sums, planned(united_sums, sums), by_side=False),
+        **dict(zip([PROFILES.name], profiles, strict=False)),
+    }
+    return {name: rows.collect() for name, rows in minutes.items()}
 
 
 def _open_interests(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
