@@ -408,16 +408,16 @@ class _Maker:
             ]
             for maker in self.beside
         }
-        asks = [ask for step in steps for ask in step.asks]
-        sized = [
-            ask
-            for of_maker in same_steps.values()
-            for step in of_maker
+        sized_asks = {
+            ask.names: ask
+            for steps_of_maker in same_steps.values()
+            for step in steps_of_maker
             for ask in step.asks
             if ask.block_size
-        ]
+        }
+        asks = [sized_asks.get(ask.names, ask) for step in steps for ask in step.asks]
         try:
-            minutes = of_trades(self.lake, asks, sized)
+            minutes = of_trades(self.lake, asks)
         except (TidytapeError, pl.exceptions.PolarsError):
             return
         for maker, steps_of_maker in {self: steps, **same_steps}.items():

@@ -8,12 +8,14 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from tidytape import aggregate
-from tidytape.aggregate._minutes import candles_of_sums, minute_sums, united_sums
+from tidytape.aggregate._minutes import candles_of_sums, minute_sums, profile_of_sums, united_sums
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
-from tidytape.frames._table import planned
+from tidytape.frames._grid import Grid
+from tidytape.frames._table import Rows, planned
 from tidytape.lake._tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES, Table
 from tidytape.schema import Column
 from tidytape.times import MINUTE
@@ -244,20 +246,34 @@ def _profiles(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     )
 
 
-def of_trades(
-    lake: LakeReader, asks: Sequence[Ask], asks_of_profiles: Sequence[Ask]
-) -> dict[str, pl.DataFrame]:
-    """Return the minutes of all tables of trades by the table's name, for which the trades are read once."""
-    plans = [planned(minute_sums, _events(lake, TRADES, asks), by_side=True)]
-    if asks_of_profiles:
-        plans.append(_profiles(lake, asks_of_profiles))
-    sums, *profiles = (frame.lazy() for frame in pl.collect_all(plans, engine="streaming"))
+def of_trades(lake: LakeReader, asks: Sequence[Ask]) -> dict[str, pl.DataFrame]:
+    """Return the minutes of all tables of trades by the table's name, for which the trades are read once.
+
+    Profiles are those of the asks with a block size.
+    """
+    grids = {size: Grid.of(size or 1) for size in {ask.block_size for ask in asks}}
+    plans = [
+        planned(
+            _sums_of_rows,
+            _events(lake, TRADES, [ask for ask in asks if ask.block_size == size]),
+            grid=grid,
+        )
+        for size, grid in grids.items()
+    ]
+    sums = dict(zip(grids, pl.collect_all(plans, engine="streaming"), strict=True))
+    all_sums = pl.concat(sums.values()).lazy()
     minutes = {
-        CANDLES.name: planned(candles_of_sums, sums, by_side=True),
-        CANDLES_OF_BOTH.name: planned(candles_of_sums, planned(united_sums, sums), by_side=False),
-        **dict(zip([PROFILES.name], profiles, strict=False)),
+        CANDLES.name: [planned(candles_of_sums, planned(united_sums, all_sums, "side"), "side")],
+        CANDLES_OF_BOTH.name: [planned(candles_of_sums, planned(united_sums, all_sums))],
+        PROFILES.name: [
+            planned(profile_of_sums, rows.lazy(), grids[size]) for size, rows in sums.items() if size
+        ],
     }
-    return {name: rows.collect() for name, rows in minutes.items()}
+    return {name: pl.concat(plans).collect() for name, plans in minutes.items() if plans}
+
+
+def _sums_of_rows(trades: Rows, /, *, grid: Grid) -> Rows:
+    return minute_sums(trades.with_columns(row=grid.row(nw.col("price"))), "side", "row")
 
 
 def _open_interests(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
