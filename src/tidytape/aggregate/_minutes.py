@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 
-from tidytape.aggregate._trades import HAS_SIDES, summed_by_side
+from tidytape.aggregate._trades import HAS_SIDES, parts_by_side
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Interval
 from tidytape.frames import _exact as exact
@@ -91,13 +91,18 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     >>> "side" in minute_candles(trades, by_side=False).columns
     False
     """
-    time, price = nw.col("timestamp"), nw.col("price")
     side = ["side"] if by_side else []
-    keys, order = order_keys(trades, "__order")
+    return candles_of_sums(minute_sums(trades, *side), *side)
+
+
+def minute_sums(trades: Rows, /, *keys: str) -> Rows:
+    """Return minutes by some more columns with the parts of their amounts, so that `united_sums` can unite them."""
+    time, price = nw.col("timestamp"), nw.col("price")
+    order_columns, order = order_keys(trades, "__order")
     return (
         exact.in_parts(trades, "amount", "quote_amount")
-        .with_columns(bucket_start(time, Interval.MINUTE).alias(BUCKET), *keys)
-        .group_by(*MARKET, BUCKET, *side)
+        .with_columns(bucket_start(time, Interval.MINUTE).alias(BUCKET), *order_columns)
+        .group_by(*MARKET, BUCKET, *keys)
         .agg(
             first(trades, "price", order).alias("open"),
             price.max().alias("high"),
@@ -108,20 +113,44 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
             time.max().alias("last_timestamp"),
             first(trades, "sequence", order).alias("first_sequence"),
             last(trades, "sequence", order).alias("last_sequence"),
-            nw.len().alias("trades"),
+            nw.len().cast(nw.Int64).alias("trades"),
         )
-        .select(
-            *MARKET,
-            nw.col(BUCKET).alias("timestamp"),
-            *side,
-            *OHLC,
-            exact.total("amount").alias("volume"),
-            exact.total("quote_amount").alias("quote_volume"),
-            *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence"),
-            nw.col("trades").cast(nw.Int64),
-        )
-        .sort(*MARKET, "timestamp", *side)
     )
+
+
+def united_sums(sums: Rows, /, *keys: str) -> Rows:
+    """Return `minute_sums` by fewer columns, to the last bit."""
+    first_keys, by_first = order_keys(sums, "__first", _FIRST)
+    last_keys, by_last = order_keys(sums, "__last", _LAST)
+    return (
+        sums.with_columns(*first_keys, *last_keys)
+        .group_by(*MARKET, BUCKET, *keys)
+        .agg(
+            first(sums, "open", by_first).alias("open"),
+            nw.col("high").max(),
+            nw.col("low").min(),
+            last(sums, "close", by_last).alias("close"),
+            exact.summed("amount", "quote_amount"),
+            nw.col("first_timestamp").min(),
+            nw.col("last_timestamp").max(),
+            first(sums, "first_sequence", by_first).alias("first_sequence"),
+            last(sums, "last_sequence", by_last).alias("last_sequence"),
+            nw.col("trades").sum(),
+        )
+    )
+
+
+def candles_of_sums(sums: Rows, /, *side: str) -> Rows:
+    """Return `minute_candles` of `minute_sums` by side, or of those of all trades."""
+    return sums.select(
+        *MARKET,
+        nw.col(BUCKET).alias("timestamp"),
+        *side,
+        *OHLC,
+        exact.total("amount").alias("volume"),
+        exact.total("quote_amount").alias("quote_volume"),
+        *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence", "trades"),
+    ).sort(*MARKET, "timestamp", *side)
 
 
 def needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: Any) -> list[str]:
@@ -246,14 +275,20 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     >>> minute_profile(trades, block_size=1).select("price", "buy_volume", "sell_quote_volume").rows()
     [(10.0, 1.0, 20.0)]
     """
-    grid, has_sides = Grid.of(block_size), nw.col(HAS_SIDES) == 1
-    amounts = dict(zip(("amount", "quote_amount"), _PROFILE.values(), strict=True))
+    grid = Grid.of(block_size)
     rows = trades.with_columns(
         bucket_start(nw.col("timestamp"), Interval.MINUTE).alias(BUCKET),
         grid.row(nw.col("price")).alias("row"),
     )
+    return profile_of_sums(exact.in_parts(rows, "amount", "quote_amount"), grid)
+
+
+def profile_of_sums(rows: Rows, /, grid: Grid) -> Rows:
+    """Return `minute_profile` of trades whose amounts are in parts, or of `minute_sums` by side and row."""
+    has_sides = nw.col(HAS_SIDES) == 1
+    amounts = dict(zip(("amount", "quote_amount"), _PROFILE.values(), strict=True))
     return (
-        summed_by_side(rows, [*MARKET, BUCKET, "row"], amounts)
+        parts_by_side(rows, [*MARKET, BUCKET, "row"], amounts)
         .select(
             *MARKET,
             nw.col(BUCKET).alias("timestamp"),

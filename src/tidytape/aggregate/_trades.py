@@ -217,12 +217,16 @@ def summed_by_side(trades: Rows, keys: Sequence[str], amounts: Mapping[str, tupl
     ``amounts`` has for each column of amounts the names of what was bought and of what was sold, which are null if a
     trade has no side.
     """
+    return parts_by_side(exact.in_parts(trades, *amounts), keys, amounts)
+
+
+def parts_by_side(trades: Rows, keys: Sequence[str], amounts: Mapping[str, tuple[str, str]]) -> Rows:
+    """Return `summed_by_side` of trades, or of sums of them, whose amounts are in parts."""
     side, sign = nw.col("side"), nw.col(HAS_SIDES)
     # First sum by side, and only then put the sides into columns of their own: so amounts are split into parts once,
     # not once per side. Grouping by a number is faster than by text.
     sides = (
-        exact.in_parts(trades, *amounts)
-        .with_columns(
+        trades.with_columns(
             ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8()))
             .fill_null(0)
             .alias(HAS_SIDES)

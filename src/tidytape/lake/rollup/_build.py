@@ -19,7 +19,8 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, TidytapeError, counted
 from tidytape.lake import _commit, _delta
-from tidytape.lake.rollup._recipes import RECIPES, Ask, Recipe
+from tidytape.lake._tables import TRADES
+from tidytape.lake.rollup._recipes import RECIPES, Ask, Recipe, of_trades
 from tidytape.lake.rollup._state import WHOLE, State, changed_since, edition, stale, state_of
 from tidytape.times import DAY, MINUTE, Span
 
@@ -39,6 +40,13 @@ _PATCHES = 100
 
 _EVENTS = 10_000_000
 """About how many raw events one batch reads: as many as memory has room for."""
+
+
+_WORTH_SHARING = 100_000
+"""From about how many events on a batch is computed for several tables at once."""
+
+_WAITING = 2**20
+"""Most minutes that wait for the batches of the other tables. [rows]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,8 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
         if lake.has_table(name):
             _delta.require_writable(lake.delta(name), recipe.table)
     makers = [_Maker(writer, recipe, sizes) for recipe in RECIPES.values()]
+    first_of_trades, *others_of_trades = (maker for maker in makers if maker.recipe.raw is TRADES)
+    first_of_trades.beside = others_of_trades
     due_markets = [maker.due() for maker in makers]
     with tqdm(
         total=sum(map(len, due_markets)),
@@ -164,6 +174,16 @@ class _Step(NamedTuple):
     is_last: bool
 
     @property
+    def span_key(self) -> tuple[object, ...]:
+        """What the steps of two tables of the same events have in common: market, spans, and edition of the events."""
+        return self.market, tuple(self.spans), self.state
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the minutes of the step depend on."""
+        return *self.span_key, self.block_size
+
+    @property
     def asks(self) -> list[Ask]:
         """The minutes to ask the recipe for, by span."""
         return [Ask(*self.market, first, last, self.block_size) for first, last in self.spans]
@@ -196,6 +216,10 @@ class _Maker:
         Rows that were written.
     failed : list of (tuple of str, TidytapeError)
         Markets whose minutes could not be made.
+    beside : list of _Maker
+        Makers whose minutes are computed along with these, so that the trades are read once.
+    ready : dict of tuple to polars.DataFrame
+        By `_Step.key`, minutes of later steps that were computed along with those of another table.
     """
 
     def __init__(self, writer: LakeWriter, recipe: Recipe, sizes: Mapping[MarketName, Decimal]) -> None:
@@ -207,6 +231,8 @@ class _Maker:
         self.progress: Callable[[int], object] = lambda _: None
         self.rows = 0
         self.failed: list[tuple[MarketName, TidytapeError]] = []
+        self.beside: list[_Maker] = []
+        self.ready: dict[tuple[object, ...], pl.DataFrame] = {}
         self._sizes = sizes
         self._steps: list[_Step] = []
         self._is_made = False
@@ -332,15 +358,14 @@ class _Maker:
 
     def _written(self, stored: _delta.Opened, steps: list[_Step]) -> int:
         """Compute the minutes of some steps and commit them with their states; return the number of rows."""
-        first_step, asks = steps[0], [ask for step in steps for ask in step.asks]
-        # A step with several spans is a batch by itself; its spans are read one by one.
-        asks_of_plans = [[ask] for ask in asks] if len(steps) == 1 else [asks]
+        first_step = steps[0]
         with _delta.failing(f"make the minutes of {' '.join(first_step.market)}", self.lake.path):
-            plans = [
-                self.recipe.minutes(self.lake, *asks_of_plan).select(self.table.names)
-                for asks_of_plan in asks_of_plans
-            ]
-            frames = pl.collect_all(plans, engine="streaming")
+            if self.beside and sum(step.events for step in steps) >= _WORTH_SHARING:
+                self._make_ready(steps)
+            if all(step.key in self.ready for step in steps):
+                frames = [self.ready.pop(step.key) for step in steps]
+            else:
+                frames = self._computed(steps)
             rows = self.table.conform(pl.concat(frames)).sort(self.table.order)
         self._is_made = True
         notes = [note for step in steps for note in step.state.notes(step.market, step.block_size)]
@@ -354,6 +379,57 @@ class _Maker:
                 stored, self.table, rows, markets, notes=notes, options=self.lake.storage_options
             )
         return rows.height
+
+    def _computed(self, steps: list[_Step]) -> list[pl.DataFrame]:
+        """Return the minutes of some steps, computed by the recipe of the table."""
+        asks = [ask for step in steps for ask in step.asks]
+        # A step with several spans is a batch by itself; its spans are read one by one.
+        asks_of_plans = [[ask] for ask in asks] if len(steps) == 1 else [asks]
+        plans = [
+            self.recipe.minutes(self.lake, *asks_of_plan).select(self.table.names)
+            for asks_of_plan in asks_of_plans
+        ]
+        return pl.collect_all(plans, engine="streaming")
+
+    def _make_ready(self, steps: list[_Step]) -> None:
+        """Compute the minutes of some steps, and of the same steps of the tables beside, from one reading of trades.
+
+        It does nothing if too many minutes wait already, or if those of one of the tables cannot be computed: each
+        table then computes its own.
+        """
+        if sum(rows.height for maker in self.beside for rows in maker.ready.values()) > _WAITING:
+            return
+        same_steps = {
+            maker: [
+                other
+                for step in steps
+                if (other := maker._next(step.market)) and other.span_key == step.span_key
+            ]
+            for maker in self.beside
+        }
+        sized_asks = {
+            ask.names: ask
+            for steps_of_maker in same_steps.values()
+            for step in steps_of_maker
+            for ask in step.asks
+            if ask.block_size
+        }
+        asks = [sized_asks.get(ask.names, ask) for step in steps for ask in step.asks]
+        try:
+            minutes = of_trades(self.lake, asks)
+        except (TidytapeError, pl.exceptions.PolarsError):
+            return
+        for maker, steps_of_maker in {self: steps, **same_steps}.items():
+            for step in steps_of_maker:
+                exchange, symbol = step.market
+                rows = minutes[maker.table.name].filter(exchange=exchange, raw_symbol=symbol)
+                maker.ready[step.key] = rows.select(maker.table.names)
+
+    def _next(self, market: MarketName) -> _Step | None:
+        """Return the next minutes to make of a market."""
+        if not self.lake.has_table(self.table.name):
+            self._writer._make(self.table)
+        return self._step(self.lake.delta(self.table.name), self.lake.delta(self.recipe.raw.name), market)
 
 
 def _chunk(files: Sequence[_delta.Facts], start: int, newest: int) -> tuple[int, float]:

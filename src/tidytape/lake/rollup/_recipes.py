@@ -8,11 +8,14 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from tidytape import aggregate
+from tidytape.aggregate._minutes import candles_of_sums, minute_sums, profile_of_sums, united_sums
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
-from tidytape.frames._table import planned
+from tidytape.frames._grid import Grid
+from tidytape.frames._table import Rows, planned
 from tidytape.lake._tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES, Table
 from tidytape.schema import Column
 from tidytape.times import MINUTE
@@ -241,6 +244,36 @@ def _profiles(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
         planned(aggregate.minute_profile.core, _events(lake, TRADES, asks_of_size), block_size=size)
         for size, asks_of_size in asks_by_size.items()
     )
+
+
+def of_trades(lake: LakeReader, asks: Sequence[Ask]) -> dict[str, pl.DataFrame]:
+    """Return the minutes of all tables of trades by the table's name, for which the trades are read once.
+
+    Profiles are those of the asks with a block size.
+    """
+    grids = {size: Grid.of(size or 1) for size in {ask.block_size for ask in asks}}
+    plans = [
+        planned(
+            _sums_of_rows,
+            _events(lake, TRADES, [ask for ask in asks if ask.block_size == size]),
+            grid=grid,
+        )
+        for size, grid in grids.items()
+    ]
+    sums = dict(zip(grids, pl.collect_all(plans, engine="streaming"), strict=True))
+    all_sums = pl.concat(sums.values()).lazy()
+    minutes = {
+        CANDLES.name: [planned(candles_of_sums, planned(united_sums, all_sums, "side"), "side")],
+        CANDLES_OF_BOTH.name: [planned(candles_of_sums, planned(united_sums, all_sums))],
+        PROFILES.name: [
+            planned(profile_of_sums, rows.lazy(), grids[size]) for size, rows in sums.items() if size
+        ],
+    }
+    return {name: pl.concat(plans).collect() for name, plans in minutes.items() if plans}
+
+
+def _sums_of_rows(trades: Rows, /, *, grid: Grid) -> Rows:
+    return minute_sums(trades.with_columns(row=grid.row(nw.col("price"))), "side", "row")
 
 
 def _open_interests(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
