@@ -20,6 +20,7 @@ from tidytape.times import SECOND
 
 if TYPE_CHECKING:
     import polars as pl
+    from narwhals.stable.v2.typing import IntoFrameT
 
 __all__ = ["Session"]
 
@@ -309,6 +310,51 @@ class Session:
         return frame.with_columns(
             pl.from_epoch(name, time_unit="ns").dt.replace_time_zone("UTC") for name in (*times[0], *times[1])
         )
+
+    def label(self, frame: IntoFrameT, /, *, regular: Session | None = None) -> IntoFrameT:
+        """Add to each row the date of its session and the segment of trading that it lies in.
+
+        Parameters
+        ----------
+        frame : frame, n rows, in any order
+            Any schema with ``timestamp``, of polars, pandas, pyarrow, DuckDB or PySpark; a row belongs to the session
+            in which its time lies.
+        regular : Session, optional
+            The regular hours, if this session has more; by default all of it is regular.
+
+        Returns
+        -------
+        frame, n rows, in the same order, of the kind of ``frame``
+            Its columns, and
+
+            - ``session_date`` : date, of the session; null where the market is closed.
+            - ``segment`` : str, ``regular``, ``overnight`` (in this session, outside of the regular hours) or
+              ``closed`` (a break is closed too).
+
+        Raises
+        ------
+        MissingColumnError
+            If ``timestamp`` is absent.
+        QueryError
+            If its times have no zone.
+
+        References
+        ----------
+        tidytape's own convention; see definitions.
+
+        Examples
+        --------
+        >>> from datetime import UTC, datetime
+        >>> import polars as pl
+        >>> whole = Session("17:00", "16:00", zone="America/Chicago")
+        >>> hours = Session("08:30", "15:00", zone="America/Chicago")
+        >>> times = [datetime(2024, 8, day, hour, tzinfo=UTC) for day, hour in [(4, 22), (5, 14), (5, 21)]]
+        >>> whole.label(pl.DataFrame({"timestamp": times}), regular=hours).select("session_date", "segment").rows()
+        [(datetime.date(2024, 8, 5), 'overnight'), (datetime.date(2024, 8, 5), 'regular'), (None, 'closed')]
+        """
+        from tidytape.frames._trading import labelled
+
+        return labelled(frame, self, regular)
 
     def _after_open(self, hour: time) -> timedelta:
         """Return how long after the open an hour is, by the clock of the zone, from 0 to less than a day."""
