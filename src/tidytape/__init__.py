@@ -65,11 +65,13 @@ if TYPE_CHECKING:
         report,
         schema,
         service,
+        sessions,
         wire,
     )
     from tidytape.archives import pull
     from tidytape.client import AsyncClient, Client, Fetched, Metadata, Plan
     from tidytape.query import MarketsQuery, PointsQuery
+    from tidytape.sessions import Session
     from tidytape.wire import flat
 else:
     _ROOMS = frozenset(
@@ -87,6 +89,7 @@ else:
             "report",
             "schema",
             "service",
+            "sessions",
             "wire",
         ]
     )
@@ -98,6 +101,7 @@ else:
         "Plan": "tidytape.client",
         "MarketsQuery": "tidytape.query",
         "PointsQuery": "tidytape.query",
+        "Session": "tidytape.sessions",
         "flat": "tidytape.wire",
         "pull": "tidytape.archives",
     }
@@ -143,6 +147,7 @@ __all__ = [
     "RefusedQueryError",
     "ServerError",
     "ServiceError",
+    "Session",
     "SettlementWarning",
     "StreamGapError",
     "SurvivorWarning",
@@ -169,5 +174,6 @@ __all__ = [
     "report",
     "schema",
     "service",
+    "sessions",
     "wire",
 ]

@@ -62,6 +62,10 @@ class _DuckDB:
         # An infinite date has no number of days.
         return f"CASE WHEN isfinite({name}) THEN {_within_reach(days, DAY)} END"
 
+    def dates(self, column: str) -> str:
+        """Return SQL for the dates whose starts in UTC are nanoseconds since the epoch."""
+        return f"DATE '1970-01-01' + CAST({self.quoted(column)} // {DAY} AS INTEGER)"
+
     def replaced(self, frame: nw.LazyFrame[Any], columns: Mapping[str, str]) -> nw.LazyFrame[Any]:
         """Return the frame with some of its columns replaced by SQL expressions."""
         expressions = ", ".join(f"{sql} AS {self.quoted(name)}" for name, sql in columns.items())
@@ -102,6 +106,9 @@ class _Spark:
 
     def midnights(self, column: str) -> str:
         return _within_reach(f"CAST(unix_date(`{column}`) AS BIGINT)", DAY)
+
+    def dates(self, column: str) -> str:
+        return f"date_add(DATE '1970-01-01', CAST(`{column}` div {DAY} AS INT))"
 
     def replaced(self, frame: nw.LazyFrame[Any], columns: Mapping[str, str]) -> nw.LazyFrame[Any]:
         expressions = [

@@ -19,6 +19,7 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import REACH, Frame, dialect_of
 from tidytape.times import (
+    DAY,
     MICROSECOND,
     MILLISECOND,
     MONDAY,
@@ -172,6 +173,13 @@ def midnights(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
     return frame.with_columns(
         _within(nw.col(column).dt.timestamp("ms").cast(nw.Int64), _NANOSECONDS["ms"]).alias(column)
     )
+
+
+def as_dates(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
+    """Return the frame with a column of int64 nanoseconds, starts of days in UTC, as dates; undoes `midnights`."""
+    if dialect := dialect_of(frame):
+        return dialect.replaced(frame, {column: dialect.dates(column)})
+    return frame.with_columns((nw.col(column) // DAY).cast(nw.Int32).cast(nw.Date))
 
 
 def bucket_start(timestamp: nw.Expr, interval: AnyInterval) -> nw.Expr:

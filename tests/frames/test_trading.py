@@ -1,0 +1,89 @@
+"""Rows find their session on every engine, as a walk through the schedule finds it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines import Engine
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.sessions import Session
+
+TOKYO = Session("09:00", "15:30", zone="Asia/Tokyo", pause=("11:30", "12:30"))
+CHICAGO = Session(
+    "17:00", "16:00", zone="America/Chicago", days_off=["2024-11-28"], early_closes={"2024-11-29": "12:15"}
+)
+REGULAR = Session("08:30", "15:00", zone="America/Chicago", days_off=["2024-11-28"])
+FX = Session("17:00", "17:00", zone="America/New_York")
+
+
+def _walked(times: pl.Series, session: Session, regular: Session | None) -> list[tuple[Any, str]]:
+    """The label of each time, found by looking at every session."""
+    first, last = times.min().date() - timedelta(days=4), times.max().date() + timedelta(days=4)  # type: ignore[union-attr]
+    schedules = [one.schedule(first, last).rows(named=True) for one in (session, regular or session)]
+
+    def found(time: datetime, schedule: list[dict[str, Any]]) -> Any:
+        for row in schedule:
+            is_break = row["break_start"] is not None and row["break_start"] <= time < row["break_end"]
+            if row["open"] <= time < row["close"] and not is_break:
+                return row["session_date"]
+        return None
+
+    labels = []
+    for time in times:
+        date, in_regular = (found(time, schedule) for schedule in schedules)
+        labels.append((date, "closed" if date is None else "overnight" if in_regular is None else "regular"))
+    return labels
+
+
+START = datetime(2024, 10, 30, tzinfo=UTC)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.integers(0, 60 * 24 * 40), min_size=1, max_size=60),
+    st.sampled_from(
+        [(TOKYO, None), (CHICAGO, REGULAR), (CHICAGO, None), (FX, None), (Session.utc_day(), None)]
+    ),
+)
+def test_rows_have_the_label_that_a_walk_finds(
+    minutes: list[int], sessions: tuple[Session, Session | None]
+) -> None:
+    session, regular = sessions
+    times = pl.Series("timestamp", [START + timedelta(minutes=minute) for minute in minutes])
+    frame = pl.DataFrame({"timestamp": times.cast(pl.Datetime("ns", "UTC")), "number": range(len(times))})
+    got = session.label(frame, regular=regular)
+    assert got.drop("session_date", "segment").equals(frame)
+    assert got.select("session_date", "segment").rows() == _walked(times, session, regular)
+
+
+@pytest.mark.slow
+def test_labels_are_the_same_on_every_engine(engine: Engine) -> None:
+    edges = [datetime(2024, 11, day, hour, minute, tzinfo=UTC) for day in (1, 3, 4, 28, 29) for hour in range(24)
+             for minute in (0, 15, 29, 30)]  # fmt: skip
+    frame = pl.DataFrame({"timestamp": edges}, schema={"timestamp": pl.Datetime("us", "UTC")})
+    expected = CHICAGO.label(frame, regular=REGULAR)
+    got = engine.polars(CHICAGO.label(engine.frame(frame), regular=REGULAR)).sort("timestamp")
+    assert got["session_date"].cast(pl.Date).to_list() == expected["session_date"].to_list()
+    assert got["segment"].to_list() == expected["segment"].to_list()
+    assert expected.select("session_date", "segment").rows() == _walked(frame["timestamp"], CHICAGO, REGULAR)
+
+
+def test_no_rows_get_no_labels() -> None:
+    empty = pl.DataFrame(schema={"timestamp": pl.Datetime("ns", "UTC"), "close": pl.Float64()})
+    got = FX.label(empty)
+    assert got.schema == {**empty.schema, "session_date": pl.Date(), "segment": pl.String()}
+    nothing = pl.DataFrame({"timestamp": [None]}, schema={"timestamp": pl.Datetime("ns", "UTC")})
+    assert FX.label(nothing).rows() == [(None, None, "closed")]
+
+
+def test_what_has_no_times_is_refused() -> None:
+    with pytest.raises(MissingColumnError, match="timestamp"):
+        FX.label(pl.DataFrame({"close": [1.0]}))
+    with pytest.raises(QueryError, match="zone"):
+        FX.label(pl.DataFrame({"timestamp": [datetime(2024, 8, 8)]}))  # noqa: DTZ001 - that is wrong with it
