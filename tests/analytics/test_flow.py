@@ -181,13 +181,13 @@ HOURS = pl.DataFrame(
     ],
 )
 def test_cvd_starts_anew_with_each_session(session, opens, expected) -> None:
-    found = flow.cvd(HOURS, anchor="session", session=session, session_open=opens)
+    found = flow.cvd(HOURS, anchor="session", period=session, session_open=opens)
     assert found["cvd"].to_list() == expected
 
 
 def test_sessions_say_when_they_opened(engine: Engine) -> None:
     found = engine.polars(
-        flow.cvd(engine.frame(HOURS), anchor="session", session="16h", session_open="2024-08-11")
+        flow.cvd(engine.frame(HOURS), anchor="session", period="16h", session_open="2024-08-11")
     )
     opened = found.sort("timestamp")["anchored_at"].dt.convert_time_zone("UTC").to_list()
     assert opened == [datetime(2024, 8, 11, tzinfo=UTC) + timedelta(hours=16 * n) for n in (0, 0, 1, 1, 2, 2)]
@@ -208,7 +208,7 @@ def test_sessions_of_any_length_may_be_a_column() -> None:
     ],
 )
 def test_a_session_does_not_open_within_an_interval(interval, session, opens, whole) -> None:
-    how = {"anchor": "session", "session": session, "session_open": opens}
+    how = {"anchor": "session", "period": session, "session_open": opens}
     with pytest.raises(QueryError, match=f"interval.*'{whole}'"):
         flow.cvd(SIDES.lazy(), interval=interval, **how)
     assert len(flow.cvd(SIDES, interval=whole, **how))
@@ -218,11 +218,11 @@ def test_a_session_does_not_open_within_an_interval(interval, session, opens, wh
 def test_a_candle_of_two_sessions_leaves_both_unknown(engine: Engine) -> None:
     hours = [(60.0 * hour, "BUY", 2.0**hour) for hour in range(6)]
     candles = frame("side volume", *hours, (0.0, "SELL", 0.0)).with_columns(interval=pl.lit("HOUR"))
-    found = flow.cvd(engine.frame(candles), anchor="session", session="4h", session_open="2024-08-08T09:30Z")
+    found = flow.cvd(engine.frame(candles), anchor="session", period="4h", session_open="2024-08-08T09:30Z")
     got = engine.polars(found).sort("timestamp")["cvd"].fill_nan(None).to_list()
     assert got == [1.0, None, None, None, None, None]  # one opens at 13:30
     later = candles.filter(pl.col("timestamp") != at(60))
-    found = flow.cvd(engine.frame(later), anchor="session", session="4h", session_open="2024-08-08T09:30Z")
+    found = flow.cvd(engine.frame(later), anchor="session", period="4h", session_open="2024-08-08T09:30Z")
     got = engine.polars(found).sort("timestamp")["cvd"].fill_nan(None).to_list()
     assert got == [1.0, 4.0, 12.0, 28.0, None]  # and one at 17:30
     trades = candles.with_columns(id=pl.int_range(pl.len()))
@@ -258,11 +258,11 @@ def test_an_anchor_or_session_that_is_none_is_refused() -> None:
     with pytest.raises(QueryError, match="anchor"):
         flow.cvd(SIDES, anchor="sessions")
     for session in ("1M", "", "0h", 0):
-        with pytest.raises(QueryError, match="session"):
-            flow.cvd(SIDES, anchor="session", session=session)
+        with pytest.raises(QueryError, match="period: got"):
+            flow.cvd(SIDES, anchor="session", period=session)
     with pytest.raises(QueryError, match="session_open"):
         flow.cvd(SIDES, anchor="session", session_open="noon")
-    for unused in ({"session": "8h"}, {"session_open": "2024-08-08T08:00Z"}):
+    for unused in ({"period": "8h"}, {"session_open": "2024-08-08T08:00Z"}):
         with pytest.raises(QueryError, match="anchor='session'"):
             flow.cvd(SIDES, **unused)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -19,6 +19,9 @@ from tidytape.frames._table import OpenTable
 from tidytape.frames._times import as_dates, bucket_start
 from tidytape.sessions import Session
 from tidytape.times import DAY, SECOND, frame_interval
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _FACTS = ("open", "close", "date", "break_start", "break_end")
 _WIDTH = 20
@@ -79,12 +82,24 @@ def _joined(rows: nw.LazyFrame[Any], days: nw.LazyFrame[Any]) -> nw.LazyFrame[An
     return cast("nw.LazyFrame[Any]", nw.from_native(native))
 
 
+def span_of(rows: nw.LazyFrame[Any]) -> tuple[int, int]:
+    """Return the first and the last time of some rows; 0 if there are none. [ns since the epoch]"""
+    time = nw.col("timestamp")
+    ((first, last),) = rows.select(first=time.min(), last=time.max()).collect("polars").rows()
+    return first or 0, last or 0
+
+
+def schedule_of(session: Session, first: int, last: int) -> pl.DataFrame:
+    """Return the schedule of a session with every session that overlaps a span of time. [ns since the epoch]"""
+    begin, end = (datetime.fromtimestamp(time // SECOND, UTC).date() for time in (first, last))
+    nearby = timedelta(days=3)  # a session is no longer than a day, and no zone is a day off
+    return session.schedule(begin - nearby, end + nearby)
+
+
 def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> IntoFrameT:
     """Return a frame with the session of each row, see `Session.label`."""
     table = OpenTable.of(frame, ["timestamp"])
-    time = nw.col("timestamp")
-    ((first, last),) = table.rows.select(first=time.min(), last=time.max()).collect("polars").rows()
-    first, last = first or 0, last or 0  # of no rows
+    first, last = span_of(table.rows)
     rows = with_session(table.rows, session, first=first, last=last)
     is_open, is_regular = ~nw.col("__open").is_null(), nw.lit(value=True)
     if regular is not None:
@@ -98,9 +113,7 @@ def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> In
 
 def _by_day(session: Session, first: int, last: int) -> dict[str, list[int]]:
     """Return for each UTC day from ``first`` to ``last`` the sessions that overlap it; 0 for a session less."""
-    begin, end = (datetime.fromtimestamp(time // SECOND, UTC).date() for time in (first, last))
-    nearby = timedelta(days=3)  # a session is no longer than a day, and no zone is a day off
-    schedule = session.schedule(begin - nearby, end + nearby)
+    schedule = schedule_of(session, first, last)
     by_day: defaultdict[int, list[tuple[int, ...]]] = defaultdict(list)
     dtype = schedule["open"].dtype
     times = [schedule[name].cast(dtype).to_physical() for name in ("session_date", *_FACTS[:2], *_FACTS[3:])]

@@ -31,6 +31,7 @@ from tidytape.plot._series import (
     other_market_note,
     require_same,
 )
+from tidytape.sessions import Session
 from tidytape.times import DAY, SECOND
 
 HEIGHTS = (2.4, 1.0, 1.3)  # of the panels, from the top
@@ -62,7 +63,8 @@ def order_flow(
     *,
     axes: FlowPanels | Sequence[Axes] | None = None,
     anchor: Literal["none", "session"] = "none",
-    session: str | timedelta | None = None,
+    session: Session | str | timedelta | None = None,
+    period: str | timedelta | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> OrderFlow:
@@ -81,7 +83,7 @@ def order_flow(
     axes : sequence of three matplotlib.axes.Axes, optional
         Where to draw: the axes of price, delta and CVD. Let them share their x axis (``sharex=True``) to move together.
         By default those of a new figure.
-    anchor, session
+    anchor, session, period
         Where the sum of the CVD starts anew, as in `tidytape.analytics.flow.cvd`.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
@@ -121,7 +123,7 @@ def order_flow(
     ['Price [USDT per BTC]', 'Delta [BTC]', 'CVD [BTC]']
     """
     bars = candle_series(candles, "candles")
-    side_flow = _read(sides, bars, anchor, session)
+    side_flow = _read(sides, bars, anchor, session, period)
     style.zone(timezone)  # refuse an unknown zone before a figure is made
     layout = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
 
@@ -166,14 +168,19 @@ def _read(
     frame: IntoFrame,
     candles: CandleSeries,
     anchor: Literal["none", "session"],
-    session: str | timedelta | None,
+    session: Session | str | timedelta | None,
+    period: str | timedelta | None,
 ) -> _Flow:
     sides = read_frame(frame, "sides", ["timestamp"])
     sides, identity = market_frame(sides, "sides", ("timestamp",), key=_key(sides.columns), without=("side",))
     require_same("normalized_symbol", "sides", identity, candles.identity, "the candles")
     interval = interval_named(candles.identity.interval) or interval_named(identity.interval)
     sums = flow.cvd(
-        sides.to_native(), interval=interval.alias if interval else None, anchor=anchor, session=session
+        sides.to_native(),
+        interval=interval.alias if interval else None,
+        anchor=anchor,
+        session=session,
+        period=period,
     )
     rows = with_datetimes(cast("nw.DataFrame[Any]", nw.from_native(sums)), "sides").sort("timestamp")
     time = rows.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)

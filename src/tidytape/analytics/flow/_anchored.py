@@ -5,7 +5,8 @@ An anchor is the first row of a series, or each session's open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -23,21 +24,45 @@ from tidytape.analytics.flow._sides import (
     usable,
 )
 from tidytape.catalogue import Interval
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, warn
 from tidytape.frames import _exact as exact
 from tidytape.frames._joined import EARLIEST
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, length_of
+from tidytape.frames._trading import schedule_of, span_of, with_session
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit, require_unit
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.times import MONDAY, SECOND, AnyInterval, frame_interval
+from tidytape.sessions import Session
+from tidytape.times import MONDAY, SECOND, WEEK, AnyInterval, frame_interval
 
 IS_KNOWN: Final = "__is_known"
 """Whether the running sum up to a row is known: the row and every row since the anchor must be known."""
 
-Sessions = tuple[int, int]
-"""The length of sessions, and a time at which one of them opens. [ns]"""
+Periods = tuple[int, int]
+"""The length of periods, and a time at which one of them begins. [ns]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Sessions, and the first and the last time of the rows that they are looked up for. [ns since the epoch]"""
+
+    session: Session
+    first: int = 0
+    last: int = 0
+
+    def of(self, rows: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
+        """Add a column with the open of the session in which a time lies, null while the market is closed. [ns]"""
+        found = with_session(
+            rows.with_columns(__at=time),
+            self.session,
+            first=self.first,
+            last=self.last + WEEK,
+            prefix="__found_",
+            by="__at",
+        )
+        names = [column for column in rows.collect_schema().names() if column != name]
+        return found.select(*names, nw.col("__found_open").alias(name))
 
 
 def cvd(
@@ -46,7 +71,8 @@ def cvd(
     *,
     by: str | Iterable[str] | None = None,
     anchor: Literal["none", "session"] = "none",
-    session: str | timedelta | None = None,
+    session: Session | str | timedelta | None = None,
+    period: str | timedelta | None = None,
     session_open: TimeLike = None,
     interval: str | timedelta | None = None,
     volume: str | None = None,
@@ -61,14 +87,17 @@ def cvd(
         As in `delta`. A frame that `delta` returned will do, too.
     anchor : {"none", "session"}
         Where the sum starts: at the first row of each series, or again at the open of each session.
-    session : str or timedelta, optional
-        Length of a session: an interval such as ``"1d"`` or ``"1w"``, or a duration such as ``"8h"``; by default
-        ``"1d"``. Only with ``anchor="session"``. If sessions differ in length, add a column that names the session, and
-        put it into ``by``.
+    session : Session, optional
+        When the market trades: the sum starts at each open, exact when the clock of the zone changes, and is null while
+        the market is closed. Only with ``anchor="session"``. A length is `period`; here it still works, with a
+        `DeprecationWarning`.
+    period : str or timedelta, optional
+        Instead of a session, a length of time that sessions have: an interval such as ``"1d"`` or ``"1w"``, or a
+        duration such as ``"8h"``; by default ``"1d"``. Only with ``anchor="session"``.
     session_open : moment, optional
-        A time at which a session opens, e.g. ``"2024-08-08T13:30Z"``; the others open whole session lengths before and
+        A time at which such a period begins, e.g. ``"2024-08-08T13:30Z"``; the others begin whole periods before and
         after. Epoch seconds, a datetime, a date or an ISO 8601 string; a time without a zone is UTC. Without it days
-        open at 00:00 UTC and weeks on Mondays. Only with ``anchor="session"``.
+        begin at 00:00 UTC and weeks on Mondays. Only with ``anchor="session"`` and without a session.
 
     Returns
     -------
@@ -78,15 +107,16 @@ def cvd(
         - ``buy_volume``, ``sell_volume``, ``delta`` : float64, as in `delta`. [as in ``frame``]
         - ``cvd`` : float64, the sum up to the end of the interval, included. [as in ``frame``]
         - ``anchor`` : str, the argument.
-        - ``anchored_at`` : time, the open of the row's session, or the first time of the series.
+        - ``anchored_at`` : time, the open of the row's session, or the first time of the series; null while the market
+          is closed.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``anchor``, ``session`` or ``session_open`` is not as listed, if a session is given without
-        ``anchor="session"`` or opens within an ``interval``, or as in `delta`.
+        If ``anchor``, ``session``, ``period`` or ``session_open`` is not as listed, if one of them is given without
+        ``anchor="session"``, if a session opens within an ``interval``, or as in `delta`.
 
     Notes
     -----
@@ -118,13 +148,17 @@ def cvd(
     ... )
     >>> cvd(candles)["cvd"].to_list()
     [3.0, 4.0, 2.0]
-    >>> cvd(candles, anchor="session", session="1d")["cvd"].to_list()
+    >>> cvd(candles, anchor="session", period="1d")["cvd"].to_list()
     [3.0, 4.0, -2.0]
+    >>> from tidytape import Session
+    >>> cvd(candles, anchor="session", session=Session.of("FX"))["cvd"].to_list()
+    [3.0, 4.0, 2.0]
     """
-    sessions = sessions_of(anchor, session, session_open, interval)
+    sessions = sessions_of(anchor, session, period, session_open, interval)
     table, rows, keys = sides(
         frame, by=by, interval=interval, amount=volume, results=("delta", "cvd", "anchor", "anchored_at")
     )
+    sessions = in_time(sessions, table, interval)
     rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
     has_lengths = interval is None and has_intervals(table, keys)
     rows = anchored(rows, keys, sessions, is_known=~nw.col("delta").is_null(), has_lengths=has_lengths)
@@ -158,7 +192,8 @@ def vwap(
     *,
     by: str | Iterable[str] | None = None,
     anchor: Literal["none", "session"] = "none",
-    session: str | timedelta | None = None,
+    session: Session | str | timedelta | None = None,
+    period: str | timedelta | None = None,
     session_open: TimeLike = None,
     interval: str | timedelta | None = None,
     volume: str | None = None,
@@ -237,7 +272,7 @@ def vwap(
     >>> vwap(trades, anchor="session")["vwap"].to_list()
     [100.0, 104.0]
     """
-    sessions = sessions_of(anchor, session, session_open, interval)
+    sessions = sessions_of(anchor, session, period, session_open, interval)
     table = OpenTable.of(frame)
     volume = amount_of(table, volume, VOLUMES)
     prices = ["price"] if "price" in table.names else ["high", "low", "close"]
@@ -248,6 +283,7 @@ def vwap(
     )
     table = require_one_unit(table, AMOUNT_UNIT, keys, [volume])
     has_lengths = interval is None and has_intervals(table, keys)
+    sessions = in_time(sessions, table, interval)
 
     price = sum((nw.col(name) for name in prices[1:]), nw.col(prices[0])) / float(len(prices))
     known_volume = nw.when(usable(nw.col(volume))).then(nw.col(volume))
@@ -278,11 +314,16 @@ def vwap(
 
 
 def sessions_of(
-    anchor: str, session: str | timedelta | None, session_open: TimeLike, interval: str | timedelta | None
-) -> Sessions | None:
+    anchor: str,
+    session: Session | str | timedelta | None,
+    period: str | timedelta | None,
+    session_open: TimeLike,
+    interval: str | timedelta | None,
+) -> Sessions | Periods | None:
     """Return the sessions that the arguments name, None for ``anchor="none"``; raise QueryError if they disagree."""
     arguments.one_of("anchor", anchor, ("none", "session"))
-    for parameter, argument in (("session", session), ("session_open", session_open)):
+    given = {"session": session, "period": period, "session_open": session_open}
+    for parameter, argument in given.items():
         if argument is not None and anchor != "session":
             raise QueryError(
                 parameter,
@@ -292,26 +333,59 @@ def sessions_of(
             )
     if anchor == "none":
         return None
-    length, opens = arguments.length("session", "1d" if session is None else session), MONDAY
+    if isinstance(session, Session):
+        for parameter in ("period", "session_open"):
+            if given[parameter] is not None:
+                raise QueryError(
+                    parameter, got=given[parameter], expected="none, for the session says when it opens"
+                )
+        return Sessions(session)
+    if session is not None:
+        if period is not None:
+            raise QueryError("session", got=session, expected="a Session, or nothing beside ``period``")
+        warn(DeprecationWarning(f"``session`` takes a Session; a length is ``period={session!r}``"))
+        period = session
+    name = "period" if session is None else "session"
+    length, opens = arguments.length(name, "1d" if period is None else period), MONDAY
     if session_open is not None:
         opens = epoch_seconds(session_open, parameter="session_open") * SECOND
+    if interval is not None:
+        _require_fit(interval, length, {opens})
+    return length, opens
+
+
+def _require_fit(interval: str | timedelta, length: int, opens: Collection[int]) -> None:
+    """Raise QueryError if a session opens within an interval; ``length`` [ns] is that of periods, or 0."""
 
     def fits(candidate: AnyInterval) -> bool:
-        step = candidate.seconds * SECOND
-        return length % step == (opens - candidate.offset * SECOND) % step == 0
+        step, offset = candidate.seconds * SECOND, candidate.offset * SECOND
+        return length % step == 0 and all((open_ - offset) % step == 0 for open_ in opens)
 
-    if interval is not None and not fits(frame_interval(interval)):
-        longest = next((candidate.alias for candidate in reversed(Interval) if fits(candidate)), None)
-        hint = f"the longest that does is {longest!r}" if longest else "have sessions open on whole minutes"
-        expected = "an interval that ends where a session opens"
-        raise QueryError("interval", got=interval, expected=expected, hint=hint)
-    return length, opens
+    if fits(frame_interval(interval)):
+        return
+    longest = next((candidate.alias for candidate in reversed(Interval) if fits(candidate)), None)
+    hint = f"the longest that does is {longest!r}" if longest else "have sessions open on whole minutes"
+    expected = "an interval that ends where a session opens"
+    raise QueryError("interval", got=interval, expected=expected, hint=hint)
+
+
+def in_time(
+    sessions: Sessions | Periods | None, table: OpenTable[Any], interval: str | timedelta | None
+) -> Sessions | Periods | None:
+    """Return sessions with the first and the last time of a frame; raise QueryError if one opens in an interval."""
+    if not isinstance(sessions, Sessions):
+        return sessions
+    first, last = span_of(table.rows)
+    if interval is not None:
+        schedule = schedule_of(sessions.session, first, last)
+        _require_fit(interval, 0, {*schedule["open"].dt.epoch("ns")})
+    return replace(sessions, first=first, last=last)
 
 
 def anchored(
     rows: nw.LazyFrame[Any],
     keys: Sequence[str],
-    sessions: Sessions | None,
+    sessions: Sessions | Periods | None,
     *,
     is_known: nw.Expr,
     has_lengths: bool,
@@ -323,7 +397,7 @@ def anchored(
     rows : narwhals LazyFrame, one row per keys and ``timestamp`` int64 [ns]
     keys : sequence of str
         Columns that name a series.
-    sessions : Sessions, optional
+    sessions : Sessions or Periods, optional
         The sessions at whose open a sum starts; None if it starts at the first row of its series.
     is_known : expression, bool
         Whether the amounts of a row are known.
@@ -331,26 +405,40 @@ def anchored(
         Whether the column ``interval`` is the length of a row, so that a row may lie in two sessions.
     """
     time = nw.col("timestamp")
-    anchor_time = (
-        within(time.min(), keys) if sessions is None else bucket_by(time, sessions[0], origin=sessions[1])
-    )
-    rows = rows.with_columns(anchored_at=anchor_time, __unknown=(~is_known).cast(nw.Int64))
+    rows = rows.with_columns(__unknown=(~is_known).cast(nw.Int64))
+    rows = _opened(rows, time, "anchored_at", sessions, keys)
     if sessions is not None and has_lengths:
-        rows = _without_parts(rows, keys, *sessions)
+        last_moment = nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time)
+        rows = _without_parts(_opened(rows, last_moment, "__ends_in", sessions, keys), keys)
     unknown = nw.col("__unknown").cum_sum().over(*keys, "anchored_at", order_by="timestamp")
-    return rows.with_columns((unknown == 0).alias(IS_KNOWN)).drop("__unknown")
+    is_open = ~nw.col("anchored_at").is_null()
+    return rows.with_columns(((unknown == 0) & is_open).alias(IS_KNOWN)).drop("__unknown")
 
 
-def _without_parts(
-    rows: nw.LazyFrame[Any], keys: Sequence[str], session: int, opens: int
+def _opened(
+    rows: nw.LazyFrame[Any],
+    time: nw.Expr,
+    name: str,
+    sessions: Sessions | Periods | None,
+    keys: Sequence[str],
 ) -> nw.LazyFrame[Any]:
-    """Count a candle that lies in two sessions as unknown in both: how much belongs to each is not known."""
-    time = nw.col("timestamp")
-    ends_in = bucket_by(
-        nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time), session, origin=opens
-    )
-    rows = rows.with_columns(
-        __spoiled=nw.when(ends_in > nw.col("anchored_at")).then(ends_in).otherwise(EARLIEST)
-    )
-    is_spoiled = nw.col("__spoiled").cum_max().over(*keys, order_by="timestamp") >= nw.col("anchored_at")
-    return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled.cast(nw.Int64))
+    """Add a column with the start of the sum that a time belongs to. [ns]"""
+    if isinstance(sessions, Sessions):
+        return sessions.of(rows, time, name)
+    if sessions is None:
+        return rows.with_columns(within(time.min(), keys).alias(name))
+    return rows.with_columns(bucket_by(time, sessions[0], origin=sessions[1]).alias(name))
+
+
+def _without_parts(rows: nw.LazyFrame[Any], keys: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Count a candle that lies in two sessions as unknown in both: how much belongs to each is not known.
+
+    The same holds for a candle that lies in a session and in the time before or after it.
+    """
+    begins_in, ends_in = nw.col("anchored_at"), nw.col("__ends_in")
+    is_cut = ~begins_in.is_null() & (ends_in.is_null() | (ends_in != begins_in))
+    spoils = ~ends_in.is_null() & (begins_in.is_null() | (ends_in > begins_in))
+    rows = rows.with_columns(__spoiled=nw.when(spoils).then(ends_in).otherwise(EARLIEST))
+    is_spoiled = nw.col("__spoiled").cum_max().over(*keys, order_by="timestamp") >= begins_in
+    unknown = nw.col("__unknown") + (is_cut | is_spoiled).fill_null(value=False).cast(nw.Int64)
+    return rows.with_columns(__unknown=unknown).drop("__ends_in", "__spoiled")

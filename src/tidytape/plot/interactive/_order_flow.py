@@ -12,6 +12,7 @@ from tidytape.plot.interactive._artists import figure_of
 from tidytape.plot.interactive._candles import add_candles
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
+from tidytape.sessions import Session
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -23,7 +24,8 @@ def order_flow(
     /,
     *,
     anchor: Literal["none", "session"] = "none",
-    session: str | timedelta | None = None,
+    session: Session | str | timedelta | None = None,
+    period: str | timedelta | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
     dark: bool = False,
@@ -36,7 +38,7 @@ def order_flow(
         As for `tidytape.plot.candles`. [quote per coin]
     sides : frame, m rows, any order
         As for `tidytape.plot.order_flow`. [as ``amount_unit`` says]
-    anchor, session, quote
+    anchor, session, period, quote
         As for `tidytape.plot.order_flow`.
 
     Returns
@@ -49,8 +51,8 @@ def order_flow(
     axes = static.FlowPanels(*canvas.stack(*static.HEIGHTS))
     interval = coarse_interval(canvas, candles, "candles")
     drawn = static.order_flow(
-        coarser(candles, "candles", interval), sides, axes=axes, anchor=anchor, session=session, quote=quote,
-        timezone=timezone,
+        coarser(candles, "candles", interval), sides, axes=axes, anchor=anchor, session=session, period=period,
+        quote=quote, timezone=timezone,
     )  # fmt: skip
     add_candles(canvas, drawn.candles)
     return figure_of(canvas)
