@@ -120,7 +120,7 @@ FUNCTIONS = [
         lambda f: flow.vwap(f.candles.cast({"close": pl.String})),
         "text becomes numbers with frame.with_columns(",
     ),
-    (lambda f: flow.cvd(f.sides, reset="1d"), 'write anchor="session" and session="1d"'),
+    (lambda f: flow.cvd(f.sides, reset="1d"), 'write anchor="session" and period="1d"'),
     (lambda f: options.realized_volatility(f.candles, period=24), "write window=20, a number of rows"),
     (lambda f: options.realized_volatility(f.candles, n=24), "write window=20, a number of rows"),
     (lambda f: options.realized_volatility(f.candles, 24), "write realized_volatility(frame, window=…"),

@@ -113,7 +113,7 @@ ARGUMENTS: tuple[Row, ...] = (
     ("`column`, `col`, `value`, `values`", '`amount="volume"`, the name of a column'),
     ("`trading_days`, `periods_per_year`, `annualization`", "`days_per_year=365`"),
     ("`periods`, `periods_per_day`", '`funding_interval="8h"`'),
-    ("`reset`", '`anchor="session"` and `session=Session.of("FX")` or `period="1d"`'),
+    ("`reset`", '`anchor="session"` and `period="1d"`'),
     ("`when`, `date`, `time`, `asof`", '`at="2024-08-08T12:00:00Z"`'),
     ("`left_on`, `right_on`", '`on="timestamp"`, which both frames have'),
     ("`direction`", "nothing: only rows that were known at the time count"),

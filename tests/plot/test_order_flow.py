@@ -72,7 +72,7 @@ def test_trades_are_summed_over_the_intervals_of_the_candles(candles, axes):
 def test_a_session_starts_the_sum_anew(hours, axes):
     frame = hours(*((hour, *PRICES, 4.0) for hour in (22, 23, 24)))
     volumes = frame.select("timestamp", buy_volume=pl.lit(3.0), sell_volume=pl.lit(1.0))
-    drawn = plot.order_flow(frame, volumes, axes=axes, anchor="session", session="1d")
+    drawn = plot.order_flow(frame, volumes, axes=axes, anchor="session", period="1d")
     assert_allclose(drawn.cvd.get_data().values, [2, 4, 2])
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from analytics.matrix import Case
+from tidytape import Session
 from tidytape.analytics import flow
 
 START = datetime(2024, 8, 8, 20, tzinfo=UTC)
@@ -88,7 +89,7 @@ CASES = [
             by=_BY,
             interval="5m",
             anchor="session",
-            session="8h",
+            period="8h",
             session_open="2024-08-09T21:30Z",
         ),
         [TRADES],
@@ -96,7 +97,14 @@ CASES = [
         label="of trades, by session of 8 hours",
     ),
     Case(
-        "vwap", lambda bars: flow.vwap(bars, anchor="session", session="4h"), [BARS], _KEY, label="of candles"
+        "cvd",
+        lambda trades: flow.cvd(trades, by=_BY, interval="5m", anchor="session", session=Session.of("FX")),
+        [TRADES],
+        [*_BY, "timestamp"],
+        label="of trades, by session of New York",
+    ),
+    Case(
+        "vwap", lambda bars: flow.vwap(bars, anchor="session", period="4h"), [BARS], _KEY, label="of candles"
     ),
     Case(
         "vwap",
