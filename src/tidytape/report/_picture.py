@@ -98,7 +98,7 @@ class Picture:
         from PIL import Image
 
         figure = Figure(figsize=(_WIDTH, self.height), layout="constrained", dpi=_DPI)
-        canvas = FigureCanvasAgg(figure)
+        canvas: Any = FigureCanvasAgg(figure)  # matplotlib ships no types of it
         if len(self.plots) == 1:
             self.plots[0].draw(**self.plots[0].axes_on(figure))
         else:
@@ -110,7 +110,7 @@ class Picture:
                     ax.set_title("", loc="left")  # the first plot already has this title
         file = io.BytesIO()
         with _without_font_warnings():
-            canvas.draw()  # once; `savefig` draws everything twice, first only to lay it out
+            canvas.draw()  # once; `savefig` draws twice, first only to lay the picture out
         Image.fromarray(np.asarray(canvas.buffer_rgba())).save(file, "png", dpi=(_DPI, _DPI))
         return file.getvalue()
 
