@@ -299,6 +299,8 @@ def escaped(text: str, *, keep: str = "") -> str:
     a\x1b
     b
     """
+    if text.isprintable():  # as nearly all texts are, also long ones
+        return text
     return "".join(
         letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode("ascii")
         for letter in text

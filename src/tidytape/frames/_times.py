@@ -213,7 +213,7 @@ def bucket_start(timestamp: nw.Expr, interval: AnyInterval) -> nw.Expr:
     return timestamp - (timestamp - offset) % step
 
 
-_FEW: Final = 8
+FEW_WORDS: Final = 8
 """Up to so many words, comparing each row with each word is quicker than reading the text of each row."""
 
 
@@ -228,7 +228,7 @@ def length_of(interval: nw.Expr, words: Collection[str] = ()) -> nw.Expr:
         All words of the column, in any spelling, if they are known.
     """
     length: nw.Expr = nw.lit(0, nw.Int64())
-    if 0 < len(words) <= _FEW:
+    if 0 < len(words) <= FEW_WORDS:
         for word_interval in map(frame_interval, words):
             nanoseconds = nw.lit(word_interval.nanoseconds, nw.Int64())
             length = nw.when(interval == word_interval.alias).then(nanoseconds).otherwise(length)

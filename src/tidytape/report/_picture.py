@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from tidytape import plot
@@ -94,9 +95,10 @@ class Picture:
     def png(self) -> bytes:
         """Return the picture as PNG: the same bytes for the same data."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from PIL import Image
 
-        figure = Figure(figsize=(_WIDTH, self.height), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = Figure(figsize=(_WIDTH, self.height), layout="constrained", dpi=_DPI)
+        canvas: Any = FigureCanvasAgg(figure)  # matplotlib ships no types of it
         if len(self.plots) == 1:
             self.plots[0].draw(**self.plots[0].axes_on(figure))
         else:
@@ -108,10 +110,8 @@ class Picture:
                     ax.set_title("", loc="left")  # the first plot already has this title
         file = io.BytesIO()
         with _without_font_warnings():
-            # Leave out matplotlib's version, so that the same data give the same bytes.
-            figure.savefig(
-                file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True}
-            )
+            canvas.draw()  # once; `savefig` draws twice, first only to lay the picture out
+        Image.fromarray(np.asarray(canvas.buffer_rgba())).save(file, "png", dpi=(_DPI, _DPI))
         return file.getvalue()
 
     @cached_property

@@ -206,7 +206,7 @@ def opened(
     order = ["__time", *(f"__number_{name}" for name in columns["unit_jump"])]
     rows = rows.with_row_index("__place", order_by=order)
     if has_grid:
-        rows = with_grid(rows, interval)
+        rows = with_grid(rows, interval, table)
     return Subject(table, rows, keys, columns, chosen_checks, limits)
 
 

@@ -14,7 +14,7 @@ from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows
-from tidytape.frames._times import bucket_by, interval_words, length_of
+from tidytape.frames._times import FEW_WORDS, bucket_by, interval_words, length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
@@ -260,7 +260,7 @@ def _opened(
         raise QueryError("interval", got=None, expected=expected, hint=hint)
     keys = table.series_columns(by, without=["timestamp", *results])
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(__time=nw.col("timestamp"))
-    return table, with_grid(rows, interval).filter(nw.col("__step") > 0), keys
+    return table, with_grid(rows, interval, table).filter(nw.col("__step") > 0), keys
 
 
 def _first_from(time: nw.Expr) -> nw.Expr:
@@ -268,19 +268,38 @@ def _first_from(time: nw.Expr) -> nw.Expr:
     return bucket_by(time + nw.col("__length") - 1, nw.col("__length"))
 
 
-def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.LazyFrame[Any]:
-    """Add the interval of each row: its length ``__step`` and its start ``__bucket``. [ns]
+def with_grid(
+    rows: nw.LazyFrame[Any], interval: str | timedelta | None, table: OpenTable[Any]
+) -> nw.LazyFrame[Any]:
+    """Add the interval of each row of a table: its length ``__step`` and its start ``__bucket``. [ns]
 
     If the length is unknown, ``__step`` is 0 and the bucket starts at the row's own time. ``__length`` is ``__step``,
     but at least 1, so that it can be divided by.
     """
-    if interval is None:
-        step = length_of(interval_words(nw.col("interval").cast(nw.String)))
-    else:
-        step = nw.lit(arguments.length("interval", interval), nw.Int64())
+    step = (
+        _length_of_rows(table)
+        if interval is None
+        else nw.lit(arguments.length("interval", interval), nw.Int64())
+    )
     return rows.with_columns(
         __step=step, __length=nw.max_horizontal(step, nw.lit(1, nw.Int64()))
     ).with_columns(__bucket=bucket_by(nw.col("__time"), nw.col("__length")))
+
+
+def _length_of_rows(table: OpenTable[Any]) -> nw.Expr:
+    """Return the length of each row's ``interval``, which need not be one; 0 for null, and for what is none. [ns]"""
+    word = nw.col("interval").cast(nw.String)
+    length = length_of(interval_words(word))
+    if not table.is_eager:
+        return length
+    # Reading the text of each row takes most of the time of a check, and a frame has few different intervals.
+    lengths = table.rows.select(word).unique().drop_nulls().with_columns(length=length).collect()
+    if len(lengths) > FEW_WORDS:
+        return length
+    length = nw.lit(0, nw.Int64())
+    for text, nanoseconds in lengths.rows():
+        length = nw.when(word == text).then(nw.lit(nanoseconds, nw.Int64())).otherwise(length)
+    return length
 
 
 def count_of(span: nw.Expr) -> nw.Expr:

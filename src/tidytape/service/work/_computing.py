@@ -293,13 +293,13 @@ def warm_up(engine: Engine) -> None:
     """Open the lake and compute a small market profile: the first answer of a process imports libraries meanwhile."""
     with suppress(LakeError):  # the answer to a query says what is wrong with the lake
         engine.lake.now().version()
-    texts = dict.fromkeys(("exchange", "raw_symbol", "side"), "BUY")
-    numbers = dict.fromkeys(("price", "amount"), 1.0)
-    trades = pl.LazyFrame([texts | numbers | {"timestamp": 20_000 * DAY, "sequence": 0}])
+    trade = dict.fromkeys(("exchange", "raw_symbol", "side"), "BUY") | {
+        "timestamp": 20_000 * DAY,
+        "sequence": 0,
+    }
+    trades = pl.DataFrame([trade | {"price": 1.0, "amount": 1.0}])
     functions = (aggregate.tpo, aggregate.tpo_sessions)
-    levels, sessions = pl.collect_all(
-        [function(trades, interval="1d", block_size=1) for function in functions], engine="streaming"
-    )
+    levels, sessions = (function(trades, interval="1d", block_size=1) for function in functions)
     name = next(name for name, plan in PLANS.items() if plan.has_time_blocks)
     wire.encode(wire.nested(levels, sessions, name), name)
 

@@ -198,14 +198,10 @@ class SmallDesks(Desks[Desk]):
     def __init__(
         self, engine: Engine, *, desks: int, waiting: int, waiting_of_key: int, seconds: float
     ) -> None:
-        self._engine, self._seconds = engine, seconds
+        self.engine, self._seconds = engine, seconds
         super().__init__(
             [Desk(number) for number in range(desks)], waiting=waiting, waiting_of_key=waiting_of_key
         )
-
-    def get_ready(self) -> None:
-        """Import what the first answer needs."""
-        warm_up(self._engine)
 
     async def _awaited(self, waiting: Waiting) -> Any:
         answer, seconds = asyncio.wrap_future(waiting.future), self._seconds
@@ -219,7 +215,7 @@ class SmallDesks(Desks[Desk]):
         raise StoppedError(too_long=True)
 
     def _computed(self, desk: Desk, task: Task[A]) -> A:
-        return computed(self._engine, task)
+        return computed(self.engine, task)
 
 
 class ClosableComputing(Computing, Protocol):
@@ -267,7 +263,7 @@ class SmallFirst:
 
     def get_ready(self) -> None:
         """Wait until the first answers take no longer than later ones; to be called before the first task."""
-        self._small.get_ready()
+        warm_up(self._small.engine)
         self._others.get_ready()
 
     def drain(self) -> None:
