@@ -30,8 +30,8 @@ def without_products(rows: pl.DataFrame, table: Table, stored_names: Collection[
         return rows
     quote = pl.col("quote_amount")
     # A zero is stored, because 0.0 equals -0.0, which has other bits.
-    is_apart = (quote != _PRODUCT) | (quote == 0)
-    return rows.with_columns(pl.when(is_apart).then(quote).alias(table.stated.name)).drop("quote_amount")
+    stated = pl.when((quote != _PRODUCT) | (quote == 0)).then(quote)
+    return rows.with_columns(stated.alias(table.stated.name)).drop("quote_amount")
 
 
 def with_products(rows: AnyFrame, table: Table, stored_names: Collection[str]) -> AnyFrame:

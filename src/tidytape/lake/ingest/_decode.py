@@ -93,20 +93,16 @@ class Block(Generic[AnyHeader]):
         """
         data, delimiter, width = self.data, self.header.delimiter.encode(), len(self.header.names)
         count = data.count(b"\n") + 1
-        if width < 2 or b'"' in data or b"+" in data or _has_comments(data):
+        has_more = b'"' in data or b"+" in data or _has_comments(data)
+        line_ends = (delimiter * (width - 1) + b"\n") * count
+        if has_more or width < 2 or data.translate(None, _OTHERS[delimiter]) + b"\n" != line_ends:
             return None
-        if data.translate(None, _OTHERS[delimiter]) + b"\n" != (delimiter * (width - 1) + b"\n") * count:
-            return None
-        if not data.isascii():
-            try:
-                data.decode()
-            except UnicodeDecodeError:
-                return None
         names = [f"c{place}" for place in range(width)]
         schema = {
             name: pl.String() if name in self.of_text else dtypes.get(name, pl.String)() for name in names
         }
         try:
+            data.decode()  # polars looks only at columns of text that are read
             frame = pl.read_csv(
                 data,
                 has_header=False,
@@ -115,12 +111,12 @@ class Block(Generic[AnyHeader]):
                 separator=self.header.delimiter,
                 quote_char=None,
             )
-        except pl.exceptions.PolarsError:
-            return None
-        if frame.height != count:
+        except (pl.exceptions.PolarsError, UnicodeDecodeError):
             return None
         line = pl.int_range(self.number + 1, self.number + count + 1, dtype=pl.Int64).alias("line")
-        rows = all_good(*rows_of(frame.select(line, pl.col(pl.String).str.strip_chars(), ~cs.string())))
+        is_whole = frame.height == count
+        texts = pl.col(pl.String).str.strip_chars()
+        rows = all_good(*rows_of(frame.select(line, texts, ~cs.string()))) if is_whole else None
         self.parsed.lines += 0 if rows is None else count
         return rows
 
@@ -129,10 +125,11 @@ class Block(Generic[AnyHeader]):
         lines = _without_comments(frame_of(self.data, self.number, self.parsed.bad), self.parsed)
         self.parsed.lines += lines.height
         texts = split(lines, self.header, self.parsed.bad)
-        for name, dtype in dtypes.items():
-            text = texts[name]
-            if 2 * int((text.cast(dtype, strict=False).is_null() & (text != "")).sum()) > texts.height:
-                self.of_text.add(name)
+        wrong_counts = texts.select(
+            (pl.col(name).cast(dtype, strict=False).is_null() & (pl.col(name) != "")).sum()
+            for name, dtype in dtypes.items()
+        )
+        self.of_text.update(column.name for column in wrong_counts if 2 * column.sum() > texts.height)
         return texts
 
     def rows(
@@ -154,11 +151,7 @@ class Block(Generic[AnyHeader]):
             )
             return columns, fields if known is None else known(columns["timestamp"])
 
-        dtypes: dict[str, type[pl.DataType]] = {}
-        for field in fields.values():
-            place = self.header.place(field)
-            is_shared = dtypes.get(place, field.kind.dtype) is not field.kind.dtype
-            dtypes[place] = pl.String if is_shared else field.kind.dtype
+        dtypes = {self.header.place(field): field.kind.dtype for field in fields.values()}
         rows = self.all_good(dtypes, rows_of)
         return self.parsed.bad.take(checked(*rows_of(self.texts(dtypes)))) if rows is None else rows
 

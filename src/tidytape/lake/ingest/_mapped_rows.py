@@ -163,11 +163,10 @@ class MappedRows:
         frame = pl.DataFrame(batch.select(self.used))
         line = pl.int_range(self.before + 1, self.before + frame.height + 1, dtype=pl.Int64).alias("line")
         texts = {name: _as_text(name, frame.schema[name]) for name in self.used}
-        numbers = self._numbers(frame.schema)
-        events = None
-        if numbers and not self.layout.where:
-            rows = frame.select(line, *(numbers.get(name, text) for name, text in texts.items()))
-            events = all_good(*self._texts(rows, {name: name for name in self.used}))
+        rows = frame.select(line, *(texts | self._numbers(frame.schema)).values())
+        events = (
+            None if self.layout.where else all_good(*self._texts(rows, {name: name for name in self.used}))
+        )
         if events is None:
             null_text = pl.lit(None, pl.String)
             self.take(frame.select(line, *(texts.get(name, null_text.alias(name)) for name in self.header)))
@@ -181,10 +180,9 @@ class MappedRows:
         numbers = {}
         for name, (column, dtype) in self._as_they_are().items():
             stored, number = schema[name], pl.col(name)
-            if isinstance(stored, pl.Datetime):
-                is_in_utc = stored.time_zone is not None or self.layout.zone == Zone()
-                if is_in_utc and self._known_unit(column) in {None, ISO}:
-                    numbers[name] = number
+            is_in_utc = getattr(stored, "time_zone", None) is not None or self.layout.zone == Zone()
+            if isinstance(stored, pl.Datetime) and is_in_utc and self._known_unit(column) in {None, ISO}:
+                numbers[name] = number
             # Not of 32 bits: the nearest number of 64 bits is another than that of its text.
             elif dtype is not pl.String and (
                 stored == dtype or (stored.is_integer() and stored != pl.UInt64)
@@ -201,11 +199,9 @@ class MappedRows:
             if others or name not in self.header or uses.count(name) > 1 or column in changed:
                 continue
             definition = column_of(self.table, column)
-            if is_time(definition):
-                dtype = time(self._known_unit(column) or "ns").dtype
-            else:
-                dtype = kind_of(self.table, column, definition).dtype
-            columns[name] = column, dtype
+            unit = self._known_unit(column) or "ns"
+            kind = time(unit) if is_time(definition) else kind_of(self.table, column, definition)
+            columns[name] = column, kind.dtype
         return columns
 
     def take_block(self, block: Block[Header]) -> None:
@@ -213,9 +209,8 @@ class MappedRows:
         as_they_are = self._as_they_are()
         columns = {name: f"c{place}" for place, name in enumerate(self.header) if name in self.used}
         dtypes = {columns[name]: as_they_are.get(name, ("", pl.String))[1] for name in columns}
-        events = None
-        if not self.layout.where:
-            events = block.all_good(dtypes, partial(self._texts, columns=columns))
+        rows_of = partial(self._texts, columns=columns)
+        events = None if self.layout.where else block.all_good(dtypes, rows_of)
         if events is None:
             self.take(block.texts(dtypes))
         else:
