@@ -152,7 +152,19 @@ def test_compact_and_vacuum(run, lake):
     assert run("lake", "check", "--lake", lake)[0] == 0
 
 
-@pytest.mark.parametrize("command", ["info", "check", "compact", "vacuum"])
+@pytest.mark.slow
+def test_keep(run, lake, tape):
+    for number in range(2, 10):
+        Lake(lake).writer().append("trades", tape(3 * number, 3 * number + 3), source=f"{number}")
+    code, said, _ = run("lake", "keep", "--lake", lake)
+    assert code == 0
+    assert said.startswith("trades: merged 10 small files\n")
+    assert run("lake", "keep", "--lake", lake)[1] == "nothing to do\n"
+    assert run("lake", "keep", "--lake", lake, "--json")[1] == "[]\n"
+    assert run("lake", "check", "--lake", lake)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["info", "check", "compact", "keep", "vacuum"])
 def test_no_lake(run, tmp_path, command):
     code, said, told = run("lake", command, "--lake", tmp_path / "none")
     assert (code, said) == (1, "")

@@ -68,6 +68,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "lake set": "--lake lake --heatmap-exchange DEMO_PERP",
         "lake rename": "DEMO_SPOT BTCUSDT XBTUSDT --at 2024-09-01 --lake lake",
         "lake compact": "--lake lake",
+        "lake keep": "--lake lake",
         "lake close": "--lake lake --exchange DEMO_SPOT",
         "lake vacuum": "--lake lake --dry-run",
         "cache ls": "--json",

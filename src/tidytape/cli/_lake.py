@@ -206,7 +206,7 @@ def keep(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Do all that a lake needs again and again, e.g. hourly: rollup, merge small files, delete old ones."""
+    """Do what a lake needs every hour: merge small files, run the rollup, delete what is no longer needed."""
     from tidytape.lake import Lake, hygiene
 
     reports = hygiene.keep(Lake(lake), retention_hours=retention_hours)
