@@ -729,3 +729,24 @@ def test_open_interest_and_rates_that_do_not_move_are_found(small_times) -> None
     assert len(quality.audit(rates.head(34), checks="frozen_rate")) == 0
     alive = rates.with_columns(predicted_close=pl.Series(moving))
     assert len(quality.audit(alive, checks="frozen_rate")) == 0
+
+
+@pytest.mark.parametrize("count", [0, 7, 8, 40])
+def test_lengths_of_intervals_are_read_alike_from_few_words_and_from_every_row(count: int) -> None:
+    """A frame in memory reads each word once if there are few; a lazy frame reads each row."""
+    words = ["1m", "1 Minute ", "FOUR_HOURS", "nonsense", None, "1M", "9d", *(f"{n}m" for n in range(2, 60))]
+    start = datetime(2024, 8, 8, tzinfo=UTC)
+    frame = pl.DataFrame(
+        {
+            "exchange": "X",
+            "raw_symbol": [f"S{n % 3}" for n in range(200)],
+            "timestamp": [start + timedelta(minutes=7 * n) for n in range(200)],
+            "interval": [words[n % count] if count else None for n in range(200)],
+            "close": 1.0,
+        },
+        schema_overrides={"interval": pl.String},
+    )
+    key = ["exchange", "raw_symbol", "finding"]
+    lazily = quality.audit(frame.lazy()).collect().sort(key)
+    assert quality.audit(frame).sort(key).equals(lazily)
+    assert quality.audit(frame.with_columns(pl.col("interval").cast(pl.Categorical))).sort(key).equals(lazily)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from tidytape import plot
@@ -95,7 +94,7 @@ class Picture:
     def png(self) -> bytes:
         """Return the picture as PNG: the same bytes for the same data."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from PIL import Image
+        from matplotlib.image import imsave
 
         figure = Figure(figsize=(_WIDTH, self.height), layout="constrained", dpi=_DPI)
         canvas: Any = FigureCanvasAgg(figure)  # matplotlib ships no types of it
@@ -111,7 +110,9 @@ class Picture:
         file = io.BytesIO()
         with _without_font_warnings():
             canvas.draw()  # once; `savefig` draws twice, first only to lay the picture out
-        Image.fromarray(np.asarray(canvas.buffer_rgba())).save(file, "png", dpi=(_DPI, _DPI))
+        # Leave out matplotlib's version, so that the same data give the same bytes.
+        metadata: Any = {"Software": None}
+        imsave(file, canvas.buffer_rgba(), format="png", dpi=_DPI, metadata=metadata)
         return file.getvalue()
 
     @cached_property
