@@ -45,7 +45,7 @@ PAGES = {
     if "_build" not in path.parts
 }
 DATA = {"json": json.loads, "toml": tomllib.loads}
-OTHERS = {"text", "ini", "nginx", "caddy"}
+OTHERS = {"text", "ini", "nginx", "caddy", "sql"}
 
 _BLOCK = re.compile(
     r"^(?P<comments>(?:<!--(?:(?!-->).)*-->\s*)*)"  # directly above the block, or with empty lines between

@@ -297,7 +297,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     seen = {}
     monkeypatch.setattr(commands, "_ingest", lambda files, lake, **options: seen.update(options))
     run("tardis", tmp_path / "x")
-    following = {"follow": False, "every": 1.0, "most_bad": 100, "keep": 900.0}
+    following = {"follow": False, "every": 1.0, "most_bad": 100, "keep": 900.0, "tidy": True}
     assert seen.pop("format_report") is summary
     assert seen == {"layout": "tardis", "skip_bad": False, "replace": False, **following}
     seen.clear()
