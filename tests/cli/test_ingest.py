@@ -316,7 +316,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     assert seen.pop("format_report") is summary
     assert seen == {
         "layout": "binance-vision", "exchange": "E", "contract": "inverse", "contract_size": "100", "workers": 2,
-        "skip_bad": False, "replace": False,
+        "skip_bad": False, "replace": False, "tidy": True,
     }  # fmt: skip
 
 
