@@ -327,9 +327,9 @@ class Session:
         frame, n rows, in the same order, of the kind of ``frame``
             Its columns, and
 
-            - ``session_date`` : date, of the session; null where the market is closed.
+            - ``session_date`` : date, of the session; null outside of all sessions. A break belongs to its session.
             - ``segment`` : str, ``regular``, ``overnight`` (in this session, outside of the regular hours) or
-              ``closed`` (a break is closed too).
+              ``closed``, outside of all sessions and in a break.
 
         Raises
         ------

@@ -27,17 +27,17 @@ def _walked(times: pl.Series, session: Session, regular: Session | None) -> list
     first, last = times.min().date() - timedelta(days=4), times.max().date() + timedelta(days=4)  # type: ignore[union-attr]
     schedules = [one.schedule(first, last).rows(named=True) for one in (session, regular or session)]
 
-    def found(time: datetime, schedule: list[dict[str, Any]]) -> Any:
+    def found(time: datetime, schedule: list[dict[str, Any]]) -> tuple[Any, bool]:
         for row in schedule:
             is_break = row["break_start"] is not None and row["break_start"] <= time < row["break_end"]
-            if row["open"] <= time < row["close"] and not is_break:
-                return row["session_date"]
-        return None
+            if row["open"] <= time < row["close"]:
+                return row["session_date"], not is_break
+        return None, False
 
     labels = []
     for time in times:
-        date, in_regular = (found(time, schedule) for schedule in schedules)
-        labels.append((date, "closed" if date is None else "overnight" if in_regular is None else "regular"))
+        (date, is_open), (_, is_regular) = (found(time, schedule) for schedule in schedules)
+        labels.append((date, "closed" if not is_open else "regular" if is_regular else "overnight"))
     return labels
 
 

@@ -37,7 +37,9 @@ def with_session(
     prefix: str = "__",
     by: str = "timestamp",
 ) -> nw.LazyFrame[Any]:
-    """Add the session of each row: ``open``, ``close`` and ``date``, with a prefix; null where the market is closed.
+    """Add the session of each row: its `_FACTS`, with a prefix; null outside of all sessions.
+
+    A break belongs to its session. Without one, its two ends are 0.
 
     Parameters
     ----------
@@ -64,11 +66,10 @@ def with_session(
     width = sum(name.startswith("__open_") for name in days.collect_schema().names())
     time = nw.col(by)
     joined = _joined(rows.with_columns(bucket_start(time, frame_interval("1d")).alias("__day")), days)
-    found = {name: nw.lit(None, nw.Int64) for name in _FACTS[:3]}
+    found = {name: nw.lit(None, nw.Int64) for name in _FACTS}
     for place in range(width):
         facts = {name: nw.col(f"__{name}_{place}") for name in _FACTS}
         is_open = (time >= facts["open"]) & (time < facts["close"])
-        is_open &= (time < facts["break_start"]) | (time >= facts["break_end"])
         found = {name: nw.when(is_open).then(facts[name]).otherwise(value) for name, value in found.items()}
     named = joined.with_columns(value.alias(f"{prefix}{name}") for name, value in found.items())
     return named.select(*rows.collect_schema().names(), *(f"{prefix}{name}" for name in found))
@@ -101,14 +102,21 @@ def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> In
     table = OpenTable.of(frame, ["timestamp"])
     first, last = span_of(table.rows)
     rows = with_session(table.rows, session, first=first, last=last)
-    is_open, is_regular = ~nw.col("__open").is_null(), nw.lit(value=True)
+    is_open, is_regular = _is_trading("__"), nw.lit(value=True)
     if regular is not None:
         rows = with_session(rows, regular, first=first, last=last, prefix="__regular_")
-        is_regular = ~nw.col("__regular_open").is_null()
+        is_regular = _is_trading("__regular_")
     inside = nw.when(is_regular).then(nw.lit("regular")).otherwise(nw.lit("overnight"))
     segment = nw.when(is_open).then(inside).otherwise(nw.lit("closed")).alias("segment")
     rows = as_dates(rows.with_columns(segment, session_date=nw.col("__date")), "session_date")
     return table.closed(rows.select(*table.names, "session_date", "segment"), like_rows=True)
+
+
+def _is_trading(prefix: str) -> nw.Expr:
+    """Return whether a row lies in a session that `with_session` found, and not in its break."""
+    time = nw.col("timestamp")
+    in_break = (time >= nw.col(f"{prefix}break_start")) & (time < nw.col(f"{prefix}break_end"))
+    return ~nw.col(f"{prefix}open").is_null() & ~in_break
 
 
 def _by_day(session: Session, first: int, last: int) -> dict[str, list[int]]:
