@@ -26,7 +26,7 @@ import httpx
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from tidytape._forks import refuse_fork
-from tidytape.budget import Tier
+from tidytape.budget import Tier, weight
 from tidytape.catalogue import ERROR_STATUS, TierName
 from tidytape.client._computed import Computed
 from tidytape.client._demo_lake import copied
@@ -173,7 +173,7 @@ def connection(
         keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
         return create_app(opened_lake, keys, tiers={_UNLIMITED.name: _UNLIMITED}, buckets=buckets)
 
-    points = _points(opened_lake, lambda weight: buckets.counted_now("local", _UNLIMITED, take=weight))
+    points = _points(opened_lake, lambda cost: buckets.counted_now("local", _UNLIMITED, take=cost))
     # Only a cache needs an address per lake. Reading the version of every table, which the address depends on, takes
     # longer than everything else here.
     name = _name(opened_lake) if options.get("cache") or options.get("offline") else "lake"
@@ -196,16 +196,20 @@ def connection(
 
 def _points(lake: LakeReader, charge: Callable[[int], object]) -> Callable[[PointsQuery], Computed]:
     """Return the function that computes the answer to a query, and refuses it in the words of a refusal over HTTP."""
-    from tidytape.service._in_process import PointsInProcess
+    from tidytape.service._in_process import answered
     from tidytape.service._refusals import refused
+    from tidytape.service.answer._engine import Engine
 
-    points = PointsInProcess(lake, charge)
+    engine = Engine(lake)
 
     def compute(query: PointsQuery) -> Computed:
         try:
-            return Computed(*points.answer(query))
+            computed = Computed(*answered(engine, query))
         except QueryError as error:
             refusal = refused(error)
+        else:
+            charge(sum(map(weight, computed.requests)))
+            return computed
         assert refusal is not None  # every QueryError is one
         facts = {name: printable(fact) for name, fact in refusal.facts.items() if fact is not None}
         status = ERROR_STATUS[refusal.code]
