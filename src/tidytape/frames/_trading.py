@@ -7,21 +7,24 @@ the row is joined with one row at most, and the table is small whatever the sess
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
+import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.frames._dialects import in_sql
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import as_dates, bucket_start
 from tidytape.sessions import Session
-from tidytape.times import DAY, SECOND, frame_interval
+from tidytape.times import DAY, MONDAY, SECOND, frame_interval
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
 _FACTS = ("open", "close", "date", "break_start", "break_end")
 _WIDTH = 20
@@ -75,12 +78,148 @@ def with_session(
     return named.select(*rows.collect_schema().names(), *(f"{prefix}{name}" for name in found))
 
 
-def _joined(rows: nw.LazyFrame[Any], days: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _joined(
+    rows: nw.LazyFrame[Any], days: nw.LazyFrame[Any], on: Sequence[str] = ("__day",)
+) -> nw.LazyFrame[Any]:
     """Return rows with the columns of their day, in the order of the rows where an engine has one."""
     if in_sql(rows):
-        return rows.join(days, on="__day", how="left")
-    native = rows.to_native().join(days.to_native(), on="__day", how="left", maintain_order="left")
+        return rows.join(days, on=[*on], how="left")
+    native = rows.to_native().join(days.to_native(), on=[*on], how="left", maintain_order="left")
     return cast("nw.LazyFrame[Any]", nw.from_native(native))
+
+
+@dataclass(frozen=True)
+class TradedIntervals:
+    """The intervals of one length in which a market trades, counted from the first.
+
+    Attributes
+    ----------
+    length : int
+        [ns]
+    begins, ends, before : array of int64
+        Runs of such intervals without a gap: their beginnings and ends [ns since the epoch], and the number of
+        intervals before each.
+    """
+
+    length: int
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    before: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, session: Session, length: int, first: int, last: int) -> TradedIntervals:
+        """Return the intervals from some days before ``first`` to some days after ``last``. [ns since the epoch]
+
+        An interval shorter than a day counts if the market trades in a part of it; a longer one counts if the date of a
+        session lies in it.
+
+        Examples
+        --------
+        >>> stocks = Session("09:30", "16:00", zone="America/New_York")
+        >>> hours = TradedIntervals.of(stocks, 3_600 * SECOND, 1_723_075_200 * SECOND, 1_723_161_600 * SECOND)
+        >>> hours.counted(1_723_075_200 * SECOND, 1_723_161_600 * SECOND)  # of 2024-08-08, from 13:00 to 20:00 UTC
+        7
+        """
+        begins, ends = list[int](), list[int]()
+        for part_begin, part_end in _parts(schedule_of(session, first, last), is_long=length >= DAY):
+            begin = part_begin - (part_begin - MONDAY) % length
+            end = part_end + (MONDAY - part_end) % length
+            begin = max(begin, ends[-1]) if ends else begin
+            if begin < end:
+                begins.append(begin)
+                ends.append(end)
+        starts, stops = np.array(begins, np.int64), np.array(ends, np.int64)
+        before = np.cumsum((stops - starts) // length) - (stops - starts) // length
+        return cls(length, starts, stops, before)
+
+    def number(self, time: int) -> int:
+        """Return how many of the intervals start before a time. [ns since the epoch]"""
+        run = int(np.searchsorted(self.begins, time, side="right")) - 1
+        if run < 0:
+            return 0
+        inside = min(time, int(self.ends[run])) - int(self.begins[run])
+        return int(self.before[run]) + -(-inside // self.length)
+
+    def counted(self, start: int, end: int) -> int:
+        """Return how many of the intervals start in a span. [ns since the epoch]"""
+        return max(0, self.number(end) - self.number(start))
+
+    def first_start(self, start: int, end: int) -> int:
+        """Return the start of the first interval that starts in a span; ``start`` if none does. [ns since the epoch]"""
+        return self._start_of(self.number(start)) if self.counted(start, end) else start
+
+    def last_end(self, start: int, end: int) -> int:
+        """Return the end of the last interval that starts in a span; ``start`` if none does. [ns since the epoch]"""
+        return self._start_of(self.number(end) - 1) + self.length if self.counted(start, end) else start
+
+    def _start_of(self, number: int) -> int:
+        run = int(np.searchsorted(self.before, number, side="right")) - 1
+        return int(self.begins[run]) + (number - int(self.before[run])) * self.length
+
+
+def _parts(schedule: pl.DataFrame, *, is_long: bool) -> Iterator[tuple[int, int]]:
+    """Yield the times in which a market trades, without breaks; for long intervals the dates of its sessions. [ns]"""
+    dtype = schedule["open"].dtype
+    names = ("session_date", "open", "close", "break_start", "break_end")
+    for date, open_, close, begins, ends in zip(
+        *(schedule[name].cast(dtype).to_physical() for name in names), strict=True
+    ):
+        if is_long:
+            yield date, date + 1
+        elif begins is None:
+            yield open_, close
+        else:
+            yield open_, begins
+            yield ends, close
+
+
+def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> nw.LazyFrame[Any]:
+    """Add ``__number``, that of the interval which begins at ``__bucket`` among those of its ``__length``.
+
+    It is null if the market does not trade in the interval.
+    """
+    by_day: defaultdict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    for intervals in traded:
+        for begin, end, before in zip(intervals.begins, intervals.ends, intervals.before, strict=True):
+            for day in range(int(begin) - int(begin) % DAY, int(end), DAY):
+                by_day[day, intervals.length].append((int(begin), int(end), int(before)))
+    width = max(map(len, by_day.values()), default=0)
+    table = {
+        "__day": [day for day, _ in by_day],
+        "__length": [length for _, length in by_day],
+        **{
+            f"__{name}_{place}": [runs[place][fact] if place < len(runs) else 0 for runs in by_day.values()]
+            for place in range(width)
+            for fact, name in enumerate(("begin", "end", "before"))
+        },
+    }
+    bucket, length, number = nw.col("__bucket"), nw.col("__length"), nw.lit(None, nw.Int64)
+    days = bucket_start(bucket, frame_interval("1d")).alias("__day")
+    joined = _joined(rows.with_columns(days), _table(rows, table), on=("__day", "__length"))
+    for place in range(width):
+        begin, end, before = (nw.col(f"__{name}_{place}") for name in ("begin", "end", "before"))
+        steps = ((bucket - begin).cast(nw.Float64) / length.cast(nw.Float64)).round().cast(nw.Int64)
+        number = nw.when((bucket >= begin) & (bucket < end)).then(before + steps).otherwise(number)
+    return joined.with_columns(__number=number).select(*rows.collect_schema().names(), "__number")
+
+
+def with_starts(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals], name: str) -> nw.LazyFrame[Any]:
+    """Add the start of the interval whose number is ``__number`` among those of its ``__length``. [ns]"""
+    runs = [
+        (intervals.length, int(begin), int(before), int(before) + int(end - begin) // intervals.length)
+        for intervals in traded
+        for begin, end, before in zip(intervals.begins, intervals.ends, intervals.before, strict=True)
+    ]
+    names = ("__length", "__begin", "__first", "__stop")
+    table = {column: [run[place] for run in runs] for place, column in enumerate(names)}
+    number, others = (
+        nw.col("__number"),
+        [column for column in rows.collect_schema().names() if column != name],
+    )
+    joined = rows.join(_table(rows, table), on="__length")
+    within_run = joined.filter((number >= nw.col("__first")) & (number < nw.col("__stop")))
+    start = nw.col("__begin") + (number - nw.col("__first")) * nw.col("__length")
+    return within_run.select(*others, start.alias(name))
 
 
 def span_of(rows: nw.LazyFrame[Any]) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +15,10 @@ from tidytape.frames._joined import joined
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import FEW_WORDS, bucket_by, interval_words, length_of
+from tidytape.frames._trading import TradedIntervals, with_numbers, with_starts
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.times import SECOND
+from tidytape.sessions import Session
+from tidytape.times import SECOND, WEEK
 
 
 def gaps(
@@ -27,6 +29,7 @@ def gaps(
     interval: str | timedelta | None = None,
     start: TimeLike = None,
     end: TimeLike = None,
+    session: Session | None = None,
 ) -> IntoFrameT:
     """Gaps: runs of intervals without a row.
 
@@ -44,6 +47,9 @@ def gaps(
         The window, start inclusive, end exclusive: epoch seconds, a datetime, a date or an ISO 8601 string; a time
         without a zone is UTC. Then the intervals of the window before the first row of a series, or after its last, are
         missing too. By default each series is checked from its first row to its last.
+    session : Session, optional
+        When the market trades: other times have no gap, and rows there do not count. An interval shorter than a day is
+        expected if the market trades in a part of it, a longer one if the date of a session lies in it.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def gaps(
         ``by``, and
 
         - ``start`` : time, start of the first missing interval.
-        - ``end`` : time, end of the last missing interval.
+        - ``end`` : time, end of the last missing interval; with a session the market may be closed between the two.
         - ``missing`` : int64. [intervals]
 
     Raises
@@ -84,6 +90,10 @@ def gaps(
     """
     since, until = _window(start, end)
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
+    if session is not None:
+        runs = _gaps_in_sessions(rows, keys, _traded(rows, session, since, until), since, until)
+        times = dict.fromkeys(("start", "end"), "timestamp")
+        return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
     series_columns = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
     present, outside_buckets = rows.select(*series_columns, "__bucket").unique(), []
@@ -115,6 +125,7 @@ def completeness(
     start: TimeLike = None,
     end: TimeLike = None,
     every: str | timedelta | None = None,
+    session: Session | None = None,
 ) -> IntoFrameT:
     r"""Completeness: the share of the intervals of a window that have a row.
 
@@ -130,7 +141,10 @@ def completeness(
         not complete.
     every : str or timedelta, optional
         Count each span of this length separately, e.g. ``"1d"`` for each UTC day. An interval belongs to the span in
-        which it starts. Spans are aligned like intervals; the window cuts the first and the last span.
+        which it starts. Spans are aligned like intervals; the window cuts the first and the last span. Not with a
+        session.
+    session : Session, optional
+        When the market trades: only intervals in which it does are expected, and only these count, as in `gaps`.
 
     Returns
     -------
@@ -148,7 +162,7 @@ def completeness(
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
         If the length of the intervals is not known, a time has no zone, the window ends before it starts, or ``every``
-        is not a length.
+        is not a length, or is given beside a session.
 
     See Also
     --------
@@ -178,6 +192,11 @@ def completeness(
     table, rows, keys = _opened(
         frame, by, interval, results=("start", "end", "expected", "present", "missing", "completeness")
     )
+    if session is not None:
+        if every is not None:
+            raise QueryError("every", got=every, expected="none beside a session")
+        counts = _counted_in_sessions(rows, keys, _traded(rows, session, since, until), since, until)
+        return table.closed(counts, sort=keys, times={"start": "timestamp", "end": "timestamp"})
     series_columns = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
     # Intervals of different lengths start at different times, so each length has its own window of whole intervals.
@@ -204,6 +223,104 @@ def completeness(
     )
     order = keys if every is None else [*keys, "start"]
     return table.closed(counts, sort=order, times={"start": "timestamp", "end": "timestamp"})
+
+
+def _traded(rows: Rows, session: Session, since: int | None, until: int | None) -> list[TradedIntervals]:
+    """Return the intervals in which the market trades, of each length of the rows."""
+    bounds = rows.select(first=nw.col("__bucket").min(), last=nw.col("__bucket").max()).collect("polars")
+    times = [time for time in (*bounds.rows()[0], since, until) if time is not None]
+    lengths = rows.select("__length").unique().collect("polars")["__length"].to_list()
+    return [TradedIntervals.of(session, length, min(times), max(times) + WEEK) for length in sorted(lengths)]
+
+
+def _gaps_in_sessions(
+    rows: Rows, keys: list[str], traded: list[TradedIntervals], since: int | None, until: int | None
+) -> Rows:
+    """Return the gaps of each series among the intervals in which the market trades."""
+    series_columns = [*keys, "__step", "__length"]
+    number, next_number = nw.col("__number"), nw.col("__next")
+    present = (
+        with_numbers(rows, traded).select(*series_columns, "__number").filter(~number.is_null()).unique()
+    )
+    edges = list[nw.Expr]()
+    # The intervals just outside the window count as present, so that a gap can begin or end at its edge.
+    if since is not None:
+        first = _of_length(traded, lambda intervals: intervals.number(since))
+        present, edges = present.filter(number >= first), [*edges, first - 1]
+    if until is not None:
+        last = _of_length(traded, lambda intervals: intervals.number(until))
+        present, edges = present.filter(number < last), [*edges, last]
+    outside = [rows.select(*series_columns).unique().with_columns(__number=edge) for edge in edges]
+    runs = (
+        nw.concat([present, *outside])
+        .with_columns(__next=number.shift(-1).over(series_columns, order_by="__number"))
+        .with_columns(missing=next_number - number - 1)
+        .filter(nw.col("missing") > 0)
+    )
+    first_missing = runs.with_columns(__number=number + 1)
+    last_missing = with_starts(first_missing, traded, "start").with_columns(__number=next_number - 1)
+    return (
+        with_starts(last_missing, traded, "end")
+        .with_columns(end=nw.col("end") + nw.col("__length"))
+        .select(*keys, "start", "end", "missing")
+    )
+
+
+def _counted_in_sessions(
+    rows: Rows, keys: list[str], traded: list[TradedIntervals], since: int | None, until: int | None
+) -> Rows:
+    """Return how many of the intervals in which the market trades each series has."""
+    numbered = with_numbers(rows, traded)
+    number, length = nw.col("__number"), nw.col("__length")
+    if since is None or until is None:
+        inside = numbered.filter(~number.is_null())
+        span = inside.select(first=nw.col("__bucket").min(), last=(nw.col("__bucket") + length).max())
+        first, last = span.collect("polars").rows()[0]
+        since = first if since is None else since
+        until = last if until is None else until
+    start, end = since or 0, until or 0  # no row lies in a session
+    first_number = _of_length(traded, lambda intervals: intervals.number(start))
+    end_number = _of_length(traded, lambda intervals: intervals.number(end))
+    is_inside = (number >= first_number) & (number < end_number)
+    expected = nw.max_horizontal(end_number - first_number, nw.lit(0, nw.Int64()))
+    present = nw.col("present").cast(nw.Int64)
+    bounds = {
+        "start": _of_length(traded, lambda intervals: intervals.first_start(start, end)),
+        "end": _of_length(traded, lambda intervals: intervals.last_end(start, end)),
+    }
+    counts: Rows = (
+        numbered.select(
+            *keys, "__length", "__number", __inside=is_inside.fill_null(value=False).cast(nw.Int64)
+        )
+        .unique()
+        .group_by(*keys, "__length")
+        .agg(present=nw.col("__inside").sum())
+        .with_columns(**bounds, expected=expected)
+        .select(
+            *keys,
+            "start",
+            "end",
+            "expected",
+            present=present,
+            missing=nw.col("expected") - present,
+            completeness=nw.when(nw.col("expected") > 0).then(
+                present.cast(nw.Float64) / nw.col("expected").cast(nw.Float64)
+            ),
+        )
+    )
+    return counts
+
+
+def _of_length(traded: list[TradedIntervals], value: Callable[[TradedIntervals], int]) -> nw.Expr:
+    """Return a number that depends on the length of a row's interval."""
+    chosen: nw.Expr = nw.lit(0, nw.Int64())
+    for intervals in traded:
+        chosen = (
+            nw.when(nw.col("__length") == intervals.length)
+            .then(nw.lit(value(intervals), nw.Int64()))
+            .otherwise(chosen)
+        )
+    return chosen
 
 
 def _counted_by_span(rows: Rows, series_columns: list[str], every: int) -> Rows:
@@ -234,7 +351,7 @@ def _counted_by_span(rows: Rows, series_columns: list[str], every: int) -> Rows:
     return counts.with_columns(present=nw.col("present").fill_null(0))
 
 
-def _window(start: TimeLike, end: TimeLike) -> list[nw.Expr | None]:
+def _window(start: TimeLike, end: TimeLike) -> list[int | None]:
     """Return the start and the end of a window, each None if the caller leaves it open. [ns]"""
     ends = [
         None if argument is None else epoch_seconds(argument, parameter=parameter) * SECOND
@@ -243,7 +360,7 @@ def _window(start: TimeLike, end: TimeLike) -> list[nw.Expr | None]:
     since, until = ends
     if since is not None and until is not None and until <= since:
         raise QueryError("end", got=end, expected=f"a time after start, {start}")
-    return [None if time is None else nw.lit(time, nw.Int64()) for time in ends]
+    return ends
 
 
 def _opened(
@@ -263,9 +380,10 @@ def _opened(
     return table, with_grid(rows, interval, table).filter(nw.col("__step") > 0), keys
 
 
-def _first_from(time: nw.Expr) -> nw.Expr:
+def _first_from(time: nw.Expr | int) -> nw.Expr:
     """Return the start of the first interval that starts at a time or after it. [ns]"""
-    return bucket_by(time + nw.col("__length") - 1, nw.col("__length"))
+    moment = nw.lit(time, nw.Int64()) if isinstance(time, int) else time
+    return bucket_by(moment + nw.col("__length") - 1, nw.col("__length"))
 
 
 def with_grid(

@@ -1,0 +1,141 @@
+"""A closed market has no gap: gaps and completeness among the intervals in which it trades."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines import Engine
+from tidytape import Session
+from tidytape.analytics import quality
+from tidytape.errors import QueryError
+
+NEW_YORK = Session(
+    "09:30", "16:00", zone="America/New_York", days_off=["2024-11-28"], early_closes={"2024-11-29": "13:00"}
+)
+TOKYO = Session("09:00", "15:30", zone="Asia/Tokyo", pause=("11:30", "12:30"))
+FUTURES = Session("17:00", "16:00", zone="America/Chicago")
+START = datetime(2024, 10, 31, tzinfo=UTC)  # the clocks of America change on 3 November
+MINUTES = {"5m": 5, "30m": 30, "1h": 60, "1d": 1_440}
+
+
+def _frame(minutes: list[int], interval: str) -> pl.DataFrame:
+    times = [START + timedelta(minutes=minute) for minute in minutes]
+    return pl.DataFrame(
+        {"timestamp": times, "interval": interval, "exchange": "X"},
+        schema_overrides={"timestamp": pl.Datetime("ns", "UTC")},
+    )
+
+
+def _expected(session: Session, minutes: int, days: int = 60) -> list[datetime]:
+    """The starts of all intervals in which the market trades, found one by one."""
+    first = (START - timedelta(days=20)).date()
+    schedule = session.schedule(first, first + timedelta(days=days)).rows(named=True)
+    step, starts = timedelta(minutes=minutes), set()
+    for row in schedule:
+        if minutes >= 1_440:
+            starts.add(datetime(*row["session_date"].timetuple()[:3], tzinfo=UTC))
+            continue
+        time = datetime(*row["open"].timetuple()[:3], tzinfo=UTC)
+        while time < row["close"]:
+            in_break = (
+                row["break_start"] is not None and row["break_start"] <= time <= row["break_end"] - step
+            )
+            if time + step > row["open"] and not in_break:
+                starts.add(time)
+            time += step
+    return sorted(starts)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60),
+    st.sampled_from([NEW_YORK, TOKYO, FUTURES, Session.of("FX")]),
+    st.sampled_from(sorted(MINUTES)),
+    st.tuples(st.booleans(), st.booleans()),
+)
+def test_gaps_are_what_a_walk_through_the_intervals_finds(
+    minutes: list[int], session: Session, interval: str, bounded: tuple[bool, bool]
+) -> None:
+    length, frame = MINUTES[interval], _frame(minutes, interval)
+    step = timedelta(minutes=length)
+    expected = _expected(session, length)
+    floors = {START + timedelta(minutes=minute // length * length) for minute in minutes}
+    present = sorted(floors & {*expected})
+    window = {}
+    if bounded[0]:
+        window["start"] = START + timedelta(days=1, minutes=7)
+    if bounded[1]:
+        window["end"] = START + timedelta(days=6, minutes=7)
+    first = window.get("start", present[0] if present else None)
+    last = window.get("end", present[-1] + step if present else None)
+    inside = [] if first is None or last is None else [time for time in expected if first <= time < last]
+    missing = [time for time in inside if time not in floors]
+    got = quality.gaps(frame, session=session, **window)
+    if not present and not all(bounded):
+        assert got["missing"].sum() <= len(expected)
+    else:
+        runs: list[list[datetime]] = []
+        for time in inside:
+            if time in floors:
+                runs.append([])
+            elif runs and runs[-1] is not None:
+                runs[-1].append(time)
+            else:
+                runs.append([time])
+        runs = [run for run in runs if run]
+        assert got.select("start", "end", "missing").rows() == [
+            (run[0], run[-1] + step, len(run)) for run in runs
+        ]
+        whole = quality.completeness(frame, session=session, **window)
+        assert whole.select("expected", "missing").rows() == [(len(inside), len(missing))]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60),
+    st.sampled_from(sorted(MINUTES)),
+    st.booleans(),
+)
+def test_the_day_of_the_service_changes_no_byte(minutes: list[int], interval: str, has_window: bool) -> None:  # noqa: FBT001
+    frame = _frame(minutes, interval)
+    window = {"start": START - timedelta(days=2), "end": START + timedelta(days=9)} if has_window else {}
+    for function in (quality.gaps, quality.completeness):
+        plain = function(frame, **window)
+        assert function(frame, session=Session.utc_day(), **window).equals(plain)
+
+
+@pytest.mark.slow
+def test_a_year_of_minutes_of_new_york_is_whole_less_one_hour() -> None:
+    schedule = NEW_YORK.schedule(date(2024, 1, 1), date(2025, 1, 1))
+    minutes = pl.concat(
+        pl.datetime_range(opens, closes, "1m", closed="left", time_unit="ns", time_zone="UTC", eager=True)
+        for opens, closes in schedule.select("open", "close").rows()
+    )
+    frame = pl.DataFrame({"timestamp": minutes, "interval": "1m", "exchange": "X"})
+    assert quality.completeness(frame, session=NEW_YORK)["completeness"].to_list() == [1.0]
+    assert quality.gaps(frame, session=NEW_YORK).is_empty()
+    hour = datetime(2024, 5, 3, 15, tzinfo=UTC)
+    holed = frame.filter(~pl.col("timestamp").is_between(hour, hour + timedelta(hours=1), closed="left"))
+    assert quality.completeness(holed, session=NEW_YORK)["missing"].to_list() == [60]
+    gap = quality.gaps(holed, session=NEW_YORK).select("start", "end", "missing").rows()
+    assert gap == [(hour, hour + timedelta(hours=1), 60)]
+
+
+@pytest.mark.slow
+def test_gaps_are_the_same_on_every_engine(engine: Engine) -> None:
+    frame = _frame([*range(0, 60 * 24 * 8, 95)], "1h").cast({"timestamp": pl.Datetime("us", "UTC")})
+    for function in (quality.gaps, quality.completeness):
+        expected = function(frame, session=FUTURES)
+        got = engine.polars(function(engine.frame(frame), session=FUTURES)).sort("start")
+        assert got.select("missing").rows() == expected.select("missing").rows()
+        assert got["start"].cast(pl.Datetime("us", "UTC")).to_list() == expected["start"].to_list()
+
+
+def test_spans_beside_a_session_are_refused() -> None:
+    with pytest.raises(QueryError, match="every: got '1d', expected none beside a session"):
+        quality.completeness(_frame([0], "1h"), session=NEW_YORK, every="1d")
