@@ -101,10 +101,28 @@ HOURS = st.builds(
     lambda hour, minute: f"{hour:02}:{minute:02}", st.integers(0, 23), st.sampled_from([0, 15, 30, 59])
 )
 DATES = st.dates(date(1990, 1, 1), date(2035, 12, 1))
+
+
+def _session(
+    opens: str, closes: str, zone: str, weekdays: str, off: list[date], early: dict[date, str]
+) -> Session:
+    """A session with those early closes that lie in it."""
+    whole = Session(opens, closes, zone=zone, weekdays=weekdays, days_off=off)
+    fitting = {day: hour for day, hour in early.items() if whole._are_inside(hour)}
+    return Session(opens, closes, zone=zone, weekdays=weekdays, days_off=off, early_closes=fitting)
+
+
+def _session(
+    opens: str, closes: str, zone: str, weekdays: str, off: list[date], early: dict[date, str]
+) -> Session:
+    """A session with those early closes that lie in it."""
+    whole = Session(opens, closes, zone=zone, weekdays=weekdays, days_off=off)
+    fitting = {day: hour for day, hour in early.items() if whole._are_inside(hour)}
+    return Session(opens, closes, zone=zone, weekdays=weekdays, days_off=off, early_closes=fitting)
+
+
 SESSIONS = st.builds(
-    lambda opens, closes, zone, weekdays, off, early: Session(
-        opens, closes, zone=zone, weekdays=weekdays, days_off=off, early_closes=early
-    ),
+    _session,
     HOURS, HOURS, ZONES, st.sampled_from(["Mon-Fri", "Mon-Sun", "Sun-Thu", "Mon,Wed", "Sat-Mon"]),
     st.lists(DATES, max_size=3), st.dictionaries(DATES, HOURS, max_size=2),
 )  # fmt: skip
@@ -201,6 +219,17 @@ def test_a_future_that_opens_on_sunday_trades_on_monday() -> None:
         ({"days_off": [datetime(2024, 1, 1, tzinfo=UTC)]}, "days_off"),
         ({"early_closes": {"2024-01-01": "noon"}}, "early_closes"),
         ({"pause": ("12:30", "11:30")}, "pause"),
+        ({"pause": ("11:30",)}, "pause"),
+        ({"pause": "11:30"}, "pause"),
+        ({"weekdays": "Mon–Fri"}, "weekdays"),
+        ({"weekdays": "Monkey"}, "weekdays"),
+        ({"weekdays": "Mon-"}, "weekdays"),
+        ({"days_off": "2024-07-04"}, "days_off"),
+        ({"days_off": None}, "days_off"),
+        ({"early_closes": ["2024-07-04"]}, "early_closes"),
+        ({"early_closes": {"2024-07-03": "09:00"}}, "early_closes"),
+        ({"early_closes": {"2024-07-03": "16:00"}}, "early_closes"),
+        ({"early_closes": {"2024-07-03": "17:00"}}, "early_closes"),
         ({"pause": ("08:00", "11:30")}, "pause"),
         ({"pause": ("15:00", "17:00")}, "pause"),
     ],
@@ -219,6 +248,29 @@ def test_what_cannot_be_read_is_named(wrong: dict[str, Any], parameter: str) -> 
 def test_a_text_that_is_no_session_is_refused(text: str) -> None:
     with pytest.raises(QueryError, match="session: got"):
         Session.parsed(text)
+
+
+def test_a_name_with_spaces_comes_back_and_a_break_may_vanish() -> None:
+    spaced = Session("09:30", "16:00", zone="America/New_York", calendar="CME Globex Equity")
+    assert Session.parsed(str(spaced)) == spaced
+    assert Session("09:30", "16:00", zone="UTC", weekdays="monday - Friday").weekdays == "Mon-Fri"
+    night = Session("00:00", "06:00", zone="America/New_York", weekdays="Mon-Sun", pause=("02:30", "03:15"))
+    assert night.schedule("2024-03-10", "2024-03-11")["break_start"].to_list() == [None]
+    with pytest.raises(QueryError, match="session: left out"):
+        Session.parsed(None)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="start: got '1600-01-01'"):
+        night.schedule("1600-01-01", "1600-02-01")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["CME_Equity", "CME Globex Crypto", "24/7", "EUREX_Extended", "XNYS", "XTKS"]
+)
+def test_calendars_of_every_kind_have_hours(name: str) -> None:
+    pytest.importorskip("pandas_market_calendars")
+    session = Session.of(name)
+    assert Session.parsed(str(session)) == session
+    assert session.schedule("2024-08-05", "2024-08-10").height >= 4
 
 
 def test_a_schedule_that_ends_before_it_begins_is_refused() -> None:

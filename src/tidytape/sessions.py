@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidytape.errors import QueryError, TidytapeError, did_you_mean
@@ -25,6 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _WEEK = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_DAYS = {
+    name.lower(): place
+    for place, day in enumerate(
+        ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+    )
+    for name in (day, day[:3])
+}
+_FIRST_DATE, _LAST_DATE = date(1678, 1, 1), date(2262, 1, 1)
 _HOUR = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
 _ONE_DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -109,6 +119,14 @@ class Session:
         early_closes: Mapping[Any, str] = MappingProxyType({}),
         pause: tuple[str, str] | None = None,
     ) -> None:
+        dates: object = days_off  # a caller may pass anything
+        if isinstance(dates, str) or not isinstance(dates, Iterable):
+            raise QueryError("days_off", got=days_off, expected="a list of dates")
+        if not isinstance(early_closes, Mapping):
+            raise QueryError("early_closes", got=early_closes, expected="a mapping of dates to hours")
+        given: object = pause
+        if pause is not None and (isinstance(given, str) or len(pause) != 2):
+            raise QueryError("pause", got=pause, expected="two hours, e.g. ('11:30', '12:30')")
         values = {
             "open": _written(_hour(open, "open")),
             "close": _written(_hour(close, "close")),
@@ -126,13 +144,14 @@ class Session:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        if self.pause is not None:
-            open_, begins, ends, close_ = (
-                self._after_open(_hour(hour, "pause")) for hour in (self.open, *self.pause, self.close)
-            )
-            if not open_ < begins < ends < (close_ or _ONE_DAY):
-                expected = f"two hours in their order between {self.open} and {self.close}"
-                raise QueryError("pause", got=pause, expected=expected)
+        if self.pause is not None and not self._are_inside(*self.pause):
+            expected = f"two hours in their order between {self.open} and {self.close}"
+            raise QueryError("pause", got=pause, expected=expected)
+        for day, hour in self.early_closes:
+            if not self._are_inside(hour):
+                hint = "a date without a session belongs to days_off"
+                expected = f"an hour between {self.open} and {self.close}"
+                raise QueryError("early_closes", got=f"{day}: {hour}", expected=expected, hint=hint)
 
     # --- sessions by name and by text ---
 
@@ -176,10 +195,24 @@ class Session:
             opens, closes, zone, calendar = cls.NAMED[name]
             return cls(opens, closes, zone=zone, calendar=calendar)
         book = _calendar(name)
-        pause = None if book.break_start is None else (str(book.break_start), str(book.break_end))
-        weekdays = _written_days({_WEEK.index(day) for day in book.weekmask.split()})
-        hours = str(book.open_time), str(book.close_time)
-        return cls(*hours, zone=str(book.tz), calendar=name, weekdays=weekdays, pause=pause)
+        try:
+            hours = [_written(hour) for hour in (book.open_time, book.close_time)]
+        except NotImplementedError:
+            expected = "a calendar with regular hours; Session(…, calendar=…) takes yours"
+            raise QueryError("calendar", got=name, expected=expected) from None
+        facts: dict[str, Any] = {
+            "zone": str(book.tz),
+            "calendar": name,
+            "weekdays": _written_days({_WEEK.index(day) for day in book.weekmask.split()}),
+        }
+        whole = cls(*hours, **facts)
+        breaks = [_written(hour) for hour in (book.break_start, book.break_end) if hour is not None]
+        # Some calendars have a break of no length, or between two sessions.
+        return (
+            cls(*hours, **facts, pause=(breaks[0], breaks[1]))
+            if whole._are_inside(*breaks) and breaks
+            else whole
+        )
 
     @classmethod
     def parsed(cls, text: str) -> Session:
@@ -190,7 +223,8 @@ class Session:
         >>> Session.parsed("08:30-15:00 America/Chicago Mon-Fri off=2024-12-25")
         Session('08:30', '15:00', zone='America/Chicago', days_off=['2024-12-25'])
         """
-        words = text.split()
+        given: object = text  # a caller may pass anything
+        words = text.split() if isinstance(given, str) else []
         if len(words) == 1:
             return cls.of(text)
         try:
@@ -200,7 +234,7 @@ class Session:
             early = dict(word.split("T") for word in facts.pop("early", "").split(",") if word)
             off = [word for word in facts.pop("off", "").split(",") if word]
             pause = tuple(facts.pop("pause").split("-")) if "pause" in facts else None
-            calendar = facts.pop("calendar", None)
+            calendar = unquote(facts.pop("calendar")) if "calendar" in facts else None
             if facts:
                 raise ValueError(min(facts))
         except ValueError:
@@ -214,13 +248,13 @@ class Session:
             weekdays=weekdays,
             days_off=off,
             early_closes=early,
-            pause=pause,  # type: ignore[arg-type]  # its length is checked below
+            pause=pause,  # type: ignore[arg-type]  # its length is checked there
         )
 
     def __str__(self) -> str:
         """Return the session as text, which `parsed` reads."""
         facts = {
-            "calendar": self.calendar,
+            "calendar": None if self.calendar is None else quote(self.calendar),
             "pause": None if self.pause is None else "-".join(self.pause),
             "off": ",".join(day.isoformat() for day in self.days_off),
             "early": ",".join(f"{day.isoformat()}T{hour}" for day, hour in self.early_closes),
@@ -294,6 +328,10 @@ class Session:
         import polars as pl
 
         first, until = _date(start, "start"), _date(end, "end")
+        for parameter, day in (("start", first), ("end", until)):
+            if not _FIRST_DATE <= day <= _LAST_DATE:
+                expected = f"a date from {_FIRST_DATE} to {_LAST_DATE}, which int64 nanoseconds reach"
+                raise QueryError(parameter, got=str(day), expected=expected)
         if until < first:
             raise QueryError("end", got=str(end), expected=f"a date not before ``start`` ({first})")
         years = (row for year in range(first.year, until.year + 1) for row in _of_year(self, year))
@@ -354,7 +392,15 @@ class Session:
         """
         from tidytape.frames._trading import labelled
 
+        if not isinstance(regular, Session | None):
+            raise QueryError("regular", got=regular, expected="a Session")
         return labelled(frame, self, regular)
+
+    def _are_inside(self, *hours: str) -> bool:
+        """Return whether hours lie in the session in their order, none at its open or its close."""
+        whole = self._after_open(_hour(self.close, "close")) or _ONE_DAY
+        times = [timedelta(), *(self._after_open(_hour(hour, "pause")) for hour in hours), whole]
+        return all(before < after for before, after in pairwise(times))
 
     def _after_open(self, hour: time) -> timedelta:
         """Return how long after the open an hour is, by the clock of the zone, from 0 to less than a day."""
@@ -393,7 +439,8 @@ def _of_year(session: Session, year: int) -> list[_Row]:
                     _nanoseconds(begin + session._after_open(_hour(hour, "pause")), zone)
                     for hour in session.pause
                 )
-                pause = (begins, min(ends, last)) if begins < last else pause
+                # A change of the clock may take the break away.
+                pause = (begins, min(ends, last)) if begins < min(ends, last) else pause
             if open_ < last:
                 rows.append((day, open_, last, last < close, *pause))
         day += _ONE_DAY
@@ -454,7 +501,7 @@ def _hour(text: object, parameter: str) -> time:
 
 
 def _written(hour: time) -> str:
-    return hour.isoformat("minutes" if not hour.second else "seconds")
+    return hour.replace(tzinfo=None).isoformat("minutes" if not hour.second else "seconds")
 
 
 def _zone(name: object) -> ZoneInfo:
@@ -482,10 +529,9 @@ def _days(text: object) -> frozenset[int]:
     days: set[int] = set()
     try:
         for part in str(text).split(","):
-            first, _, last = (word.strip()[:3].capitalize() for word in part.partition("-"))
-            begin = _WEEK.index(first)
-            days |= {(begin + step) % 7 for step in range((_WEEK.index(last or first) - begin) % 7 + 1)}
-    except ValueError:
+            begin, *end = (_DAYS[word.strip().lower()] for word in part.split("-", 1))
+            days |= {(begin + step) % 7 for step in range((end[0] - begin) % 7 + 1 if end else 1)}
+    except KeyError:
         raise QueryError("weekdays", got=text, expected="weekdays, e.g. 'Mon-Fri' or 'Sun,Mon'") from None
     return frozenset(days)
 

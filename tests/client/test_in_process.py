@@ -21,7 +21,7 @@ from simulated import rollup_events as events
 from simulated.everything import ASKED, everything
 from tidytape import Client
 from tidytape.client._local import AppTransport
-from tidytape.errors import LakeError, RefusedQueryError, TidytapeError, TransportError
+from tidytape.errors import DecodeError, LakeError, RefusedQueryError, TidytapeError, TransportError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
@@ -308,3 +308,37 @@ def test_an_async_client_computes_in_threads(demo: Pair) -> None:
             return await client.candles(**asked)
 
     assert asyncio.run(fetched()).equals(demo[0].candles(**asked))
+
+
+def test_a_page_without_the_ends_of_the_others_is_no_answer(tmp_path: Any) -> None:
+    busy = _busy(tmp_path / "lake", np.arange(10) * NS + S0 * NS)
+    app = create_app(busy, Keys([Key("k", hashed("key"), "enterprise", created=0)]))
+    transport = AppTransport(app)
+    answer = transport.handle_request
+
+    def without_ends(request: Any) -> Any:
+        response = answer(request)
+        response.headers.pop("x-page-ends", None)
+        return response
+
+    with pytest.MonkeyPatch.context() as patch, Client("http://s", "key", transport=transport) as client:
+        patch.setattr(paging, "most_trades", lambda query: 4)
+        patch.setattr(transport, "handle_request", without_ends)
+        with pytest.raises(DecodeError, match="X-Page-Ends: got None"):
+            client.fetch(PointsQuery(**ALL))
+
+
+def test_a_second_with_too_many_trades_is_named(tmp_path: Any) -> None:
+    busy = _busy(tmp_path / "lake", np.arange(10) + (S0 + 60) * NS)
+    with pytest.MonkeyPatch.context() as patch, Client.local(busy.path) as client:
+        patch.setattr(paging, "most_trades", lambda query: 4)
+        with pytest.raises(RefusedQueryError, match=r"the second \S+ alone has more"):
+            client.fetch(PointsQuery(**ALL))
+
+
+def test_a_closed_client_reads_no_events(tmp_path: Any) -> None:
+    busy = _busy(tmp_path / "lake", np.array([S0 * NS]))
+    client = Client.local(busy.path)
+    client.close()
+    with pytest.raises(TransportError, match="closed"):
+        client.events("trades", exchange="X", raw_symbol="BTCUSDT", start=S0, end=S0 + 60)

@@ -79,7 +79,17 @@ def test_no_rows_get_no_labels() -> None:
     got = FX.label(empty)
     assert got.schema == {**empty.schema, "session_date": pl.Date(), "segment": pl.String()}
     nothing = pl.DataFrame({"timestamp": [None]}, schema={"timestamp": pl.Datetime("ns", "UTC")})
-    assert FX.label(nothing).rows() == [(None, None, "closed")]
+    assert FX.label(nothing).rows() == [(None, None, None)]
+
+
+@pytest.mark.parametrize("name", ["polars", "polars lazy", "pandas", "duckdb"])
+def test_a_frame_that_has_a_label_already_is_refused(name: str) -> None:
+    engine = Engine(name)
+    frame = engine.frame(FX.label(pl.DataFrame({"timestamp": [START]})))
+    with pytest.raises(QueryError, match=r"frame: got .a column 'segment'.*drop or rename it"):
+        FX.label(frame)
+    with pytest.raises(QueryError, match="regular: got 'CME', expected a Session"):
+        FX.label(engine.frame(pl.DataFrame({"timestamp": [START]})), regular="CME")  # type: ignore[arg-type]
 
 
 def test_what_has_no_times_is_refused() -> None:

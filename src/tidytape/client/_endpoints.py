@@ -702,6 +702,8 @@ class Endpoints(
     def _events(self, query: EventsQuery) -> Flow[Any]:
         def read() -> Flow[pl.DataFrame]:
             lake = getattr(self._transport, "lake", None)
+            if lake is not None and self._closed:
+                raise closed_error()
             if lake is None:
                 raise QueryError(
                     "events",

@@ -54,7 +54,7 @@ from tidytape.times import Span, union, without
 from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._notes import Note
-from tidytape.wire._pages import PAGE_ENDS, PAGES, read_page_ends
+from tidytape.wire._pages import PAGE_ENDS, PAGES, asks_for_pages, read_page_ends
 
 R = TypeVar("R")
 
@@ -249,7 +249,12 @@ class _Fetch:
             tally=self._tally,
             headers=_NO_PAGES if query.grid else _IN_PAGES,
         )
-        ends = read_page_ends(answer.headers.get(PAGE_ENDS), start=query.start, end=query.end)
+        ends = read_page_ends(
+            answer.headers.get(PAGE_ENDS),
+            start=query.start,
+            end=query.end,
+            are_applied=asks_for_pages([answer.headers.get("preference-applied", "")]),
+        )
         page, *further = (self._window.request(*span) for span in pairwise((query.start, *ends)))
         self._tally.weight += weight(page) - weight(query)  # the service charges the page alone
         # The earlier of both clocks, less a minute: a service may still change an interval that has just ended.

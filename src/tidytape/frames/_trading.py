@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.errors import QueryError
 from tidytape.frames._dialects import in_sql
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import as_dates, bucket_start
@@ -239,6 +240,11 @@ def schedule_of(session: Session, first: int, last: int) -> pl.DataFrame:
 def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> IntoFrameT:
     """Return a frame with the session of each row, see `Session.label`."""
     table = OpenTable.of(frame, ["timestamp"])
+    if taken_names := {"session_date", "segment"}.intersection(table.names):
+        name = min(taken_names)
+        raise QueryError(
+            "frame", got=f"a column {name!r}", expected="none, for it is a result", hint="drop or rename it"
+        )
     first, last = span_of(table.rows)
     rows = with_session(table.rows, session, first=first, last=last)
     is_open, is_regular = _is_trading("__"), nw.lit(value=True)
@@ -246,7 +252,8 @@ def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> In
         rows = with_session(rows, regular, first=first, last=last, prefix="__regular_")
         is_regular = _is_trading("__regular_")
     inside = nw.when(is_regular).then(nw.lit("regular")).otherwise(nw.lit("overnight"))
-    segment = nw.when(is_open).then(inside).otherwise(nw.lit("closed")).alias("segment")
+    closed = nw.when(~nw.col("timestamp").is_null()).then(nw.lit("closed"))
+    segment = nw.when(is_open).then(inside).otherwise(closed).alias("segment")
     rows = as_dates(rows.with_columns(segment, session_date=nw.col("__date")), "session_date")
     return table.closed(rows.select(*table.names, "session_date", "segment"), like_rows=True)
 

@@ -29,22 +29,37 @@ def write_page_ends(ends: Iterable[int]) -> str:
     return ",".join(map(str, ends))
 
 
-def read_page_ends(text: str | None, *, start: int, end: int) -> list[int]:
+def asks_for_pages(preferences: Iterable[str]) -> bool:
+    """Return whether headers ``Prefer`` or ``Preference-Applied`` name pages.
+
+    Examples
+    --------
+    >>> asks_for_pages(["return=minimal, Pages; x=1"]), asks_for_pages(["no-pages"])
+    (True, False)
+    """
+    names = (part.partition(";")[0].strip().lower() for text in preferences for part in text.split(","))
+    return PAGES in names
+
+
+def read_page_ends(text: str | None, *, start: int, end: int, are_applied: bool) -> list[int]:
     """Return the ends of the pages of a window, the end of the window for no header. [s since the epoch]
+
+    ``are_applied`` says whether the answer has ``Preference-Applied: pages``, and so is a page.
 
     Raises
     ------
     DecodeError
-        If the pages do not make up the window.
+        If the pages do not make up the window, or a page does not name them.
 
     Examples
     --------
-    >>> read_page_ends("60,120", start=0, end=120), read_page_ends(None, start=0, end=120)
+    >>> pages = read_page_ends("60, 120", start=0, end=120, are_applied=True)
+    >>> pages, read_page_ends(None, start=0, end=120, are_applied=False)
     ([60, 120], [120])
     """
-    if text is None:
+    if text is None and not are_applied:
         return [end]
-    parts = text.split(",")
+    parts = [part.strip() for part in (text or "").split(",")]
     ends = [int(part) if part.isascii() and part.isdigit() and len(part) < 20 else -1 for part in parts]
     if ends[-1] != end or any(first >= second for first, second in pairwise((start, *ends))):
         raise DecodeError(f"{PAGE_ENDS}: got {shown(text)}, expected the ends of pages from {start} to {end}")

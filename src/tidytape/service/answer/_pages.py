@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tidytape.errors import QueryError, counted
 from tidytape.lake._delta import Facts
 from tidytape.query import PointsQuery, window_hint
+from tidytape.query._values import written_time
 from tidytape.service.answer._estimate import Statistics, rows_within
 from tidytape.service.answer._scan import Market, MarketsByType
 from tidytape.times import SECOND
@@ -105,11 +106,17 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
     if trades <= limit:
         return
     first_times = _first_times(query, subjects, statistics, limit + 1)
+    seconds = (int(first_times[limit]) - start) // SECOND
+    hint = window_hint(seconds)
+    if not seconds:
+        hint += (
+            f"; the second {written_time(query.start)} alone has more, and no shorter window can be asked for"
+        )
     raise QueryError(
         "end",
         got=f"{'' if is_counted else 'about '}{counted(trades, 'trade')}",
         expected=f"at most {counted(limit, 'trade')} in one request",
-        hint=window_hint((int(first_times[limit]) - start) // SECOND),
+        hint=hint,
         code="POINT_LIMIT_EXCEEDED",
     )
 

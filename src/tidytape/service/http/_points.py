@@ -19,7 +19,7 @@ from tidytape.service._responses import GONE, get, gone_caller, is_known, params
 from tidytape.service.work._computing import PART, Answer, form_accepted, qualities
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME
-from tidytape.wire._pages import PAGE_ENDS, PAGES, write_page_ends
+from tidytape.wire._pages import PAGE_ENDS, PAGES, asks_for_pages, write_page_ends
 
 R = TypeVar("R")
 
@@ -54,8 +54,7 @@ def points(answers: Points) -> Route:
             )
             return JSON_MIME if is_older else form
 
-        preferences = request.headers.get("prefer", "").split(",")
-        takes_pages = PAGES in map(str.strip, preferences)
+        takes_pages = asks_for_pages(request.headers.getlist("prefer"))
         preparing = answers.prepare(
             params_of(request), request.state.account, facts, form_of, takes_pages=takes_pages
         )
