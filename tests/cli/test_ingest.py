@@ -55,7 +55,7 @@ def test_there_is_a_command_for_every_layout():
 @pytest.mark.slow
 def test_every_option_is_said_of_the_layout_the_market_or_the_run():
     always, following = (
-        {"files", "lake", "verbose", "as_json", "skip_bad", "replace", "workers"},
+        {"files", "lake", "verbose", "as_json", "skip_bad", "replace", "workers", "tidy"},
         {"follow", "every", "most_bad", "keep"},
     )
     for name, layout in LAYOUTS.items():

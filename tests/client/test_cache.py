@@ -377,7 +377,7 @@ def test_by_default_only_the_network_is_kept(
 ) -> None:
     monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path / "mine"))
     with Client("https://service", "k") as client:
-        assert client.settings.cache is not None
+        assert client._settings.cache is not None
         assert client._settings.cache.folder == tmp_path / "mine"
     with Client("http://service", "k", transport=service) as client:
         assert client._settings.cache is None
@@ -385,7 +385,7 @@ def test_by_default_only_the_network_is_kept(
         with Client(own, "k") as client:
             assert client._settings.cache is None
         with Client(own, "k", cache=True) as client:
-            assert client.settings.cache is not None
+            assert client._settings.cache is not None
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ times = st.integers(-3_000, 3_000).map(lambda minutes: minutes * MINUTE) | st.in
 amounts = st.integers(0, 40).map(lambda n: n / 8) | st.integers(0, 10**9).map(lambda n: n / 10**5)
 trades = st.lists(st.tuples(times, st.sampled_from(["BUY", "SELL"]), amounts), min_size=1, max_size=25)
 orders = st.randoms(use_true_random=False)
-anchors = st.sampled_from([{"anchor": "none"}, {"anchor": "session", "session": "1d"}])
+anchors = st.sampled_from([{"anchor": "none"}, {"anchor": "session", "period": "1d"}])
 prices = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=20)
 bands = st.fixed_dictionaries(
     {"price_band": st.sampled_from([0.0, 0.1, 0.5]), "oi_band": st.sampled_from([0.0, 0.2])}

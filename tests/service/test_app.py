@@ -501,7 +501,7 @@ def test_both_forms_of_arrow_are_the_same_frame(service: Any, window: Any, more:
     assert (plain.status_code, plain.headers["content-type"]) == (200, ARROW_MIME), plain.text
     assert (once.status_code, once.headers["content-type"]) == (200, ONCE_MIME)
     assert plain.headers.get("etag") != once.headers.get("etag") or "etag" not in plain.headers
-    assert plain.headers["vary"] == once.headers["vary"] == "Accept, Accept-Encoding"
+    assert plain.headers["vary"] == once.headers["vary"] == "Accept, Accept-Encoding, Prefer"
     frame = wire.from_arrow(plain.content, name)
     assert wire.from_arrow(once.content, name).equals(frame)
     assert wire.from_arrow(once.content, name).schema == frame.schema

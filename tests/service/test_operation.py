@@ -104,7 +104,7 @@ def test_a_caller_reads_what_was_packed(ask: Any) -> None:
     assert "content-encoding" not in plain.headers
     assert small.headers["content-encoding"] == "gzip"
     assert small.json() == plain.json()
-    assert {"Accept", "Accept-Encoding"} == set(small.headers["vary"].split(", "))
+    assert {"Accept", "Accept-Encoding", "Prefer"} == set(small.headers["vary"].split(", "))
 
 
 def test_an_answer_that_is_known_is_not_made_again(ask: Any, service: Any) -> None:
