@@ -407,7 +407,15 @@ def test_names_of_files_and_frames_without_rows_count_as_memory(tmp_path: Path) 
         ((key, (_, size)),) = kept._values.items()
         assert len(key.files) == 40
         assert size > sum(map(len, key.files)) + 1_024
-    warm(lake, query(first=-5_000, last=-4_999))
-    (frame, size) = next(reversed(hot.FRAMES._values.values()))
-    assert frame.points.is_empty()
-    assert size >= 1_024 + 400 * frame.points.width
+    kept_spans = [*hot.FRAMES._values]
+    warm(lake, query(first=-5_000, last=-4_999))  # a span without files has no points, and takes no memory
+    assert [*hot.FRAMES._values] == kept_spans
+
+
+def test_spans_without_events_are_not_computed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot, "FRAMES", Recent(2**20))
+    monkeypatch.setattr(hot, "_computed", lambda *_: pytest.fail("a span without events was computed"))
+    asked, engine = query(first=-50_000, last=-2_000), Engine(lake)
+    ((_, frame),) = engine.frames(asked, engine.markets(asked))
+    assert frame.is_empty()
+    assert frame.width > 10

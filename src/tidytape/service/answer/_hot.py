@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -264,6 +265,7 @@ def _are_alone(scan: MarketScan, name: str) -> bool:
 def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] | None:
     """Return the spans, and compute those that are not in memory; None if that would read too many rows."""
     frames = {key: kept_frame for key in keys if (kept_frame := FRAMES.get(key)) is not None}
+    frames |= {key: _empty(name) for key in keys if not key.files}  # a span without events has no points
     missing_keys = [key for key in keys if key not in frames]
     if missing_keys:
         computed_frame = _computed(scan, name, missing_keys[0].start, missing_keys[-1].end)
@@ -280,6 +282,12 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
             frames[key] = frame = _Frame(rows, computed_frame.times[first:last].copy(), _batch(rows, name))
             FRAMES.put(key, frame, size=key.size + frame_size(rows) + frame.times.nbytes)
     return [frames[key] for key in keys]
+
+
+@cache
+def _empty(name: str) -> _Frame:
+    rows = wire_schema(name).empty()
+    return _Frame(rows, np.empty(0, np.int64), _batch(rows, name))
 
 
 def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
