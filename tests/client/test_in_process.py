@@ -104,7 +104,11 @@ MORE: list[dict[str, Any]] = [
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_every_type_is_the_same_in_the_process_and_over_http(pair: Pair, name: str) -> None:
     answered = 0
-    for (start, end), more in product(WINDOWS.values(), MORE):
+    asked_of = [
+        *product((WINDOWS["whole"], WINDOWS["cut"]), MORE),
+        *product(WINDOWS.values(), [{}, {"gapfill": True}]),
+    ]
+    for (start, end), more in asked_of:
         asked = {"type": name, "interval": "1h", **ASKED[name], "start": start, "end": end, **more}
         try:
             query = PointsQuery(**asked)
