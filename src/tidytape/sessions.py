@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -68,7 +68,7 @@ class Session:
     Raises
     ------
     QueryError
-        If an hour, a zone, a weekday or a date cannot be read, or the break lies outside the session.
+        If an hour, a zone, a weekday or a date cannot be read, or the break or an early close lies outside the session.
 
     Notes
     -----
@@ -208,15 +208,22 @@ class Session:
         whole = cls(*hours, **facts)
         breaks = [_written(hour) for hour in (book.break_start, book.break_end) if hour is not None]
         # Some calendars have a break of no length, or between two sessions.
-        return (
-            cls(*hours, **facts, pause=(breaks[0], breaks[1]))
-            if whole._are_inside(*breaks) and breaks
-            else whole
-        )
+        has_break = breaks and whole._are_inside(*breaks)
+        return cls(*hours, **facts, pause=(breaks[0], breaks[1])) if has_break else whole
 
     @classmethod
     def parsed(cls, text: str) -> Session:
         """Return the session that ``str`` wrote, or that `of` knows by this name.
+
+        Parameters
+        ----------
+        text : str
+            Open and close, zone and weekdays, and then what differs: ``calendar=``, ``pause=``, ``off=``, ``early=``.
+
+        Raises
+        ------
+        QueryError
+            If the text is no session.
 
         Examples
         --------
@@ -285,17 +292,6 @@ class Session:
         """Whether this is the day of the service."""
         return self == Session.utc_day()
 
-    @property
-    def seconds(self) -> int:
-        """Length of a whole session by its hours, breaks included. [s]
-
-        Examples
-        --------
-        >>> Session.of("FX").seconds // 3_600
-        24
-        """
-        return int((self._after_open(_hour(self.close, "close")) or _ONE_DAY).total_seconds())
-
     def schedule(self, start: date | str, end: date | str) -> pl.DataFrame:
         """Return the sessions of some dates.
 
@@ -328,25 +324,15 @@ class Session:
         import polars as pl
 
         first, until = _date(start, "start"), _date(end, "end")
-        for parameter, day in (("start", first), ("end", until)):
-            if not _FIRST_DATE <= day <= _LAST_DATE:
-                expected = f"a date from {_FIRST_DATE} to {_LAST_DATE}, which int64 nanoseconds reach"
-                raise QueryError(parameter, got=str(day), expected=expected)
         if until < first:
             raise QueryError("end", got=str(end), expected=f"a date not before ``start`` ({first})")
-        years = (row for year in range(first.year, until.year + 1) for row in _of_year(self, year))
-        rows = [row for row in years if first <= row[0] < until]
-        times = (
-            dict.fromkeys(("open", "close"), pl.Int64()),
-            dict.fromkeys(("break_start", "break_end"), pl.Int64()),
-        )
-        frame = pl.DataFrame(
-            rows,
-            schema={"session_date": pl.Date(), **times[0], "is_early": pl.Boolean(), **times[1]},
-            orient="row",
-        )
+        dtypes = {"session_date": pl.Date(), "is_early": pl.Boolean()}
+        schema = {name: dtypes.get(name, pl.Int64()) for name in SessionTimes._fields}
+        frame = pl.DataFrame(self._between(first, until), schema=schema, orient="row")
         return frame.with_columns(
-            pl.from_epoch(name, time_unit="ns").dt.replace_time_zone("UTC") for name in (*times[0], *times[1])
+            pl.from_epoch(name, time_unit="ns").dt.replace_time_zone("UTC")
+            for name in schema
+            if name not in dtypes
         )
 
     def label(self, frame: IntoFrameT, /, *, regular: Session | None = None) -> IntoFrameT:
@@ -396,11 +382,24 @@ class Session:
             raise QueryError("regular", got=regular, expected="a Session")
         return labelled(frame, self, regular)
 
+    def _between(self, first: date, until: date) -> list[SessionTimes]:
+        """Return the sessions whose dates lie in a span, half-open; raise QueryError beyond the reach of int64."""
+        for parameter, day in (("start", first), ("end", until)):
+            if not _FIRST_DATE <= day <= _LAST_DATE:
+                expected = f"a date from {_FIRST_DATE} to {_LAST_DATE}, which int64 nanoseconds reach"
+                raise QueryError(parameter, got=str(day), expected=expected)
+        years = (row for year in range(first.year, until.year + 1) for row in _of_year(self, year))
+        return [row for row in years if first <= row.session_date < until]
+
     def _are_inside(self, *hours: str) -> bool:
         """Return whether hours lie in the session in their order, none at its open or its close."""
-        whole = self._after_open(_hour(self.close, "close")) or _ONE_DAY
-        times = [timedelta(), *(self._after_open(_hour(hour, "pause")) for hour in hours), whole]
+        times = [timedelta(), *(self._after_open(_hour(hour, "pause")) for hour in hours), self._length]
         return all(before < after for before, after in pairwise(times))
+
+    @property
+    def _length(self) -> timedelta:
+        """The length of a whole session by its hours, breaks included."""
+        return self._after_open(_hour(self.close, "close")) or _ONE_DAY
 
     def _after_open(self, hour: time) -> timedelta:
         """Return how long after the open an hour is, by the clock of the zone, from 0 to less than a day."""
@@ -408,25 +407,32 @@ class Session:
         return (datetime.combine(date.min, hour) - datetime.combine(date.min, opens)) % _ONE_DAY
 
 
-_Row = tuple[date, int, int, bool, int | None, int | None]
+class SessionTimes(NamedTuple):
+    """A row of `Session.schedule`, with times in ns since the epoch."""
+
+    session_date: date
+    open: int
+    close: int
+    is_early: bool
+    break_start: int | None
+    break_end: int | None
 
 
 @lru_cache(1_024)
-def _of_year(session: Session, year: int) -> list[_Row]:
-    """Return the sessions whose dates are in a year, as rows of `Session.schedule` with times in ns since the epoch."""
+def _of_year(session: Session, year: int) -> list[SessionTimes]:
+    """Return the sessions whose dates are in a year."""
     zone, weekdays = ZoneInfo(session.zone), _days(session.weekdays)
     opens, early = _hour(session.open, "open"), dict(session.early_closes)
-    whole = session._after_open(_hour(session.close, "close")) or _ONE_DAY
     # The last moment of a session is on the date of its open, or on the day after.
-    overnight = (datetime.combine(date.min, opens) + whole - timedelta.resolution).date() - date.min
+    overnight = (datetime.combine(date.min, opens) + session._length - timedelta.resolution).date() - date.min
     traded = None if session.calendar is None else _traded_days(session.calendar, year)
-    rows: list[_Row] = []
+    rows: list[SessionTimes] = []
     day = date(year, 1, 1)
     while day.year == year:
         is_open = day.weekday() in weekdays and day not in session.days_off
         if is_open and (traded is None or day in traded):
             begin = datetime.combine(day - overnight, opens)
-            open_, close = (_nanoseconds(local, zone) for local in (begin, begin + whole))
+            open_, close = (_nanoseconds(local, zone) for local in (begin, begin + session._length))
             last = close
             if traded is not None:
                 late, early_close = traded[day]
@@ -442,7 +448,7 @@ def _of_year(session: Session, year: int) -> list[_Row]:
                 # A change of the clock may take the break away.
                 pause = (begins, min(ends, last)) if begins < min(ends, last) else pause
             if open_ < last:
-                rows.append((day, open_, last, last < close, *pause))
+                rows.append(SessionTimes(day, open_, last, last < close, *pause))
         day += _ONE_DAY
     return rows
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 import polars as pl
-from bench_first import of_children
+from bench_first import new_key, of_children
 from bench_history import EXCHANGE, SYMBOL
 from bench_serve import DAYS, LAST, prepared
 
@@ -36,18 +35,7 @@ def main(rounds: int = 40) -> dict[str, float]:
         folder = Path(name)
         prepared(folder)
         keys = folder / "keys.json"
-        command = [
-            sys.executable,
-            "-m",
-            "tidytape",
-            "keys",
-            "new",
-            "--keys",
-            str(keys),
-            "--tier",
-            "enterprise",
-        ]
-        key = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        key = new_key(keys)
         with served(folder / "log", "--lake", folder / "lake", "--keys", keys) as address:
 
             def client(cache: Path | None) -> Client[pl.DataFrame]:

@@ -40,22 +40,17 @@ def of_children() -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
+def new_key(keys: Path) -> str:
+    """Return a new key, which is in a file of keys then."""
+    command = [sys.executable, "-m", "tidytape", "keys", "new", "--keys", str(keys), "--tier", "enterprise"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main(lake: str, pause: float = 0.0) -> dict[str, float]:
     """Print the times of the first profile and of the later ones; return how many times the later the first takes."""
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys.json"
-        command = [
-            sys.executable,
-            "-m",
-            "tidytape",
-            "keys",
-            "new",
-            "--keys",
-            str(keys),
-            "--tier",
-            "enterprise",
-        ]
-        key = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        key = new_key(keys)
         began = time.perf_counter()
         with served(Path(folder) / "log", "--lake", lake, "--keys", keys) as address:
             listens = time.perf_counter() - began

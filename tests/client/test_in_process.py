@@ -35,9 +35,12 @@ Pair = tuple[Client[pl.DataFrame], Client[pl.DataFrame]]
 """A client in the process of a lake, and one that asks its service over HTTP."""
 
 
+def _transport(lake: Lake) -> AppTransport:
+    return AppTransport(create_app(lake, Keys([Key("k", hashed("key"), "enterprise", created=0)])))
+
+
 def _over_http(lake: Lake, **options: Any) -> Client[pl.DataFrame]:
-    keys = Keys([Key("k", hashed("key"), "enterprise", created=0)])
-    return Client("http://service", "key", transport=AppTransport(create_app(lake, keys)), **options)
+    return Client("http://service", "key", transport=_transport(lake), **options)
 
 
 @pytest.fixture(scope="module")
@@ -219,8 +222,7 @@ def test_pages_have_every_trade_once_and_none_is_refused(
     asked = PointsQuery(**ALL, side=side)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paging, "most_trades", lambda query: limit)
-        app = create_app(busy, Keys([Key("k", hashed("key"), "enterprise", created=0)]))
-        transport = AppTransport(app)
+        transport = _transport(busy)
         answer = transport.handle_request
 
         def watched(request: Any) -> Any:
@@ -316,8 +318,7 @@ def test_an_async_client_computes_in_threads(demo: Pair) -> None:
 
 def test_a_page_without_the_ends_of_the_others_is_no_answer(tmp_path: Any) -> None:
     busy = _busy(tmp_path / "lake", np.arange(10) * NS + S0 * NS)
-    app = create_app(busy, Keys([Key("k", hashed("key"), "enterprise", created=0)]))
-    transport = AppTransport(app)
+    transport = _transport(busy)
     answer = transport.handle_request
 
     def without_ends(request: Any) -> Any:

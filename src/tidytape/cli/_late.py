@@ -1,4 +1,4 @@
-"""Commands that are made at their first use, because importing what describes them takes a while."""
+"""Commands that are made when one of them is first used, because importing what they need takes a while."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 Maker = Callable[[], typer.Typer]
-"""Imports what describes some commands, and returns the commands."""
+"""Imports the module of some commands, and returns the app that has them."""
 
 
 @cache
@@ -19,7 +19,7 @@ def _commands(make: Maker) -> dict[str, Any]:
 
 
 def late_group(make: Maker) -> type[TyperGroup]:
-    """Return the class of a group that has the commands of ``make``, and after them those that are registered in it."""
+    """Return the class of a group with the commands that ``make`` makes, and after them those registered in it."""
 
     class LateGroup(TyperGroup):
         @property
@@ -34,7 +34,10 @@ def late_group(make: Maker) -> type[TyperGroup]:
 
 
 def late_command(make: Maker) -> type[TyperCommand]:
-    """Return the class of a command of ``make``; until it is used, it has a name, a short help and an epilog."""
+    """Return the class of a command that ``make`` makes when the command is first used.
+
+    Before that, the command has only its name, its short help and its epilog, which a list of commands shows.
+    """
 
     def late(attribute: str) -> Any:
         return property(lambda self: getattr(_commands(make)[self.name], attribute), lambda self, value: None)

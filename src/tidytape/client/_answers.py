@@ -244,10 +244,11 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     IncompleteDataError
         If a point came twice with different values.
     """
-    frame, name, key = ordered(frames, query), query.type[0], _key_of(query)
-    if _are_in_order(frame, key):
+    frame, has_each_point_once = _ordered(frames, query)
+    if has_each_point_once:
         return frame
-    frame, clash = without_repeats(frame, key)
+    name = query.type[0]
+    frame, clash = without_repeats(frame, _key_of(query))
     if not clash.is_empty():
         seconds = tuple(clash["timestamp"].dt.epoch("s").unique().sort())
         raise IncompleteDataError(
@@ -259,14 +260,19 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
 
 def ordered(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     """Return one frame of the parts of a window, as `joined`, of parts that have each point once."""
+    return _ordered(frames, query)[0]
+
+
+def _ordered(frames: list[pl.DataFrame], query: PointsQuery) -> tuple[pl.DataFrame, bool]:
+    """Return one frame of the parts of a window, in order, and whether it certainly has each point once."""
     schema, key = wire_schema(query.type[0], grouped=query.group_by is not None), _key_of(query)
     if not frames:
-        return schema.empty()
+        return schema.empty(), True
     frame = schema.conform(concatenated(frames))
     newest_first = query.sort_direction == SortDirection.DESC
     if not newest_first and _are_in_order(frame, key):
-        return frame
-    return in_order(frame, key, newest_first=newest_first)
+        return frame, True
+    return in_order(frame, key, newest_first=newest_first), False
 
 
 def _key_of(query: PointsQuery) -> tuple[str, ...]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 
 import polars as pl
 
 from tidytape.budget import weight
-from tidytape.client._answers import described, is_dense, ordered, within
+from tidytape.client._answers import described, ordered, within
 from tidytape.client._display import progress
 from tidytape.client._metadata import Metadata
-from tidytape.client._reasons import reasons_of
 from tidytape.client._steps import Call, Flow
 from tidytape.client._window import Window, covering
 from tidytape.query import PointsQuery
@@ -74,19 +72,6 @@ def computed(
     ]
     frame = within(ordered([part.drop(DATA_UNTIL) for part in parts], window.query), *window.unaligned)
     sent = [request for answer in answers for request in answer.requests]
-    notes = dict.fromkeys(chain.from_iterable(answer.notes for answer in answers))
-    reasons = reasons_of(window, notes, frame, now=time.time()) if notes or frame.is_empty() else ()
-    return frame, Metadata(
-        window.query,
-        window.start,
-        window.end,
-        len(sent),
-        sum(map(weight, sent)),
-        (),
-        (),
-        (),
-        datetime.now(UTC),
-        frame,
-        reasons,
-        True if is_dense(window.query) else None,
-    )
+    notes = chain.from_iterable(answer.notes for answer in answers)
+    metadata = Metadata.of_fetch(window, frame, notes, requests=len(sent), weight=sum(map(weight, sent)))
+    return frame, metadata

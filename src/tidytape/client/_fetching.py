@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, pairwise
 from types import MappingProxyType
@@ -33,7 +32,6 @@ from tidytape.client._answers import (
 from tidytape.client._cache import Series
 from tidytape.client._display import Bar, progress, spans
 from tidytape.client._metadata import Metadata
-from tidytape.client._reasons import Reason, reasons_of
 from tidytape.client._request import Tally, ask, informed, is_too_long, refuse_to_wait
 from tidytape.client._settings import Settings, is_loopback
 from tidytape.client._steps import Call, Flow, Together, Wait, printable
@@ -334,23 +332,15 @@ class _Fetch:
 
     def metadata(self, frame: pl.DataFrame) -> Metadata:
         """Return the metadata of the finished fetch."""
-        window = self._window
-        reasons: tuple[Reason, ...] = ()
-        if self._notes or frame.is_empty():  # a full frame without notes needs no reason
-            reasons = reasons_of(window, dict.fromkeys(self._notes), frame, now=time.time())
-        return Metadata(
-            window.query,
-            window.start,
-            window.end,
-            self._tally.requests,
-            self._tally.weight,
-            tuple(self._cached),
-            tuple(union(self.missing)),
-            tuple(self._failures),
-            datetime.now(UTC),
+        return Metadata.of_fetch(
+            self._window,
             frame,
-            reasons,
-            not self.missing if is_dense(window.query) else None,
+            self._notes,
+            requests=self._tally.requests,
+            weight=self._tally.weight,
+            cached=self._cached,
+            missing=union(self.missing),
+            failures=self._failures,
         )
 
 

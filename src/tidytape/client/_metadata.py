@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,13 +15,14 @@ import orjson
 import polars as pl
 
 from tidytape.catalogue import NoteCode
+from tidytape.client._answers import is_dense
 from tidytape.client._display import facts_table, of_query, spans
 from tidytape.client._reasons import Reason, in_words, reasons_of
 from tidytape.client._window import Window
 from tidytape.errors import TidytapeError, counted
 from tidytape.query import PointsQuery
 from tidytape.times import Span
-from tidytape.wire._notes import read_notes, write_notes
+from tidytape.wire._notes import Note, read_notes, write_notes
 
 
 def _times(spans_: tuple[Span, ...]) -> tuple[tuple[datetime, datetime], ...]:
@@ -78,6 +80,38 @@ class Metadata:
     _frame: pl.DataFrame = field(compare=False)
     reason: tuple[Reason, ...] = ()
     is_whole: bool | None = None
+
+    @classmethod
+    def of_fetch(
+        cls,
+        window: Window,
+        frame: pl.DataFrame,
+        notes: Iterable[Note],
+        *,
+        requests: int,
+        weight: int,
+        cached: Sequence[Span] = (),
+        missing: Sequence[Span] = (),
+        failures: Sequence[TidytapeError] = (),
+    ) -> Metadata:
+        """Return the metadata of a fetch that has just ended, with the reasons that the notes of its answers give."""
+        notes = dict.fromkeys(notes)  # each once, in their order
+        # A full frame without notes needs no reason.
+        reasons = reasons_of(window, notes, frame, now=time.time()) if notes or frame.is_empty() else ()
+        return cls(
+            window.query,
+            window.start,
+            window.end,
+            requests,
+            weight,
+            tuple(cached),
+            tuple(missing),
+            tuple(failures),
+            datetime.now(UTC),
+            frame,
+            reasons,
+            not missing if is_dense(window.query) else None,
+        )
 
     @classmethod
     def replayed(

@@ -6,10 +6,9 @@ the row is joined with one row at most, and the table is small whatever the sess
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
@@ -20,11 +19,10 @@ from tidytape.errors import QueryError
 from tidytape.frames._dialects import in_sql
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import as_dates, bucket_start
-from tidytape.sessions import Session
+from tidytape.sessions import Session, SessionTimes
 from tidytape.times import DAY, MONDAY, SECOND, frame_interval
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
 _FACTS = ("open", "close", "date", "break_start", "break_end")
@@ -66,22 +64,70 @@ def with_session(
     >>> found.select((nw.col("__close") - nw.col("__open")) // (60 * SECOND))["__close"].to_list()
     [None, 390]
     """
-    days = _table(rows, _by_day(session, first, last))
-    width = sum(name.startswith("__open_") for name in days.collect_schema().names())
-    time = nw.col(by)
-    joined = _joined(rows.with_columns(bucket_start(time, frame_interval("1d")).alias("__day")), days)
-    found = {name: nw.lit(None, nw.Int64) for name in _FACTS}
+    by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for times in sessions_near(session, first, last):
+        facts = (times.open, times.close, _midnight(times), times.break_start or 0, times.break_end or 0)
+        for day in _days(times.open, times.close):
+            by_day.setdefault((day,), []).append(facts)
+    return _with_span(rows, nw.col(by), by_day, _FACTS, prefix=prefix)
+
+
+def _midnight(times: SessionTimes) -> int:
+    """Return the start of the date of a session in UTC. [ns since the epoch]"""
+    return (times.session_date - date(1970, 1, 1)).days * DAY
+
+
+def _days(start: int, end: int) -> range:
+    """Return the starts of the UTC days that a span overlaps. [ns since the epoch]"""
+    return range(start - start % DAY, end, DAY)
+
+
+def _with_span(
+    rows: nw.LazyFrame[Any],
+    time: nw.Expr,
+    by_day: Mapping[tuple[int, ...], Sequence[tuple[int, ...]]],
+    facts: Sequence[str],
+    *,
+    keys: Sequence[str] = (),
+    prefix: str = "__",
+) -> nw.LazyFrame[Any]:
+    """Add the facts of the span in which a time lies, null if it lies in none.
+
+    Parameters
+    ----------
+    rows : narwhals LazyFrame
+    time : expression, int64
+        [ns since the epoch]
+    by_day : mapping
+        By the start of a UTC day, and values of the ``keys``, the facts of the spans that overlap the day.
+    facts : sequence of str
+        What the facts are; the first two are the beginning and the end of the span.
+    keys : sequence of str
+        Columns of the rows whose spans are apart.
+    prefix : str
+        What the names of the new columns begin with.
+    """
+    on = ("__day", *keys)
+    # Side by side, so that a row is joined with one row at most.
+    width = max(map(len, by_day.values()), default=0)
+    table = {name: [key[place] for key in by_day] for place, name in enumerate(on)}
     for place in range(width):
-        facts = {name: nw.col(f"__{name}_{place}") for name in _FACTS}
-        is_open = (time >= facts["open"]) & (time < facts["close"])
-        found = {name: nw.when(is_open).then(facts[name]).otherwise(value) for name, value in found.items()}
+        for number, name in enumerate(facts):
+            table[f"__{name}_{place}"] = [
+                spans[place][number] if place < len(spans) else 0 for spans in by_day.values()
+            ]
+    days = rows.with_columns(bucket_start(time, frame_interval("1d")).alias("__day"))
+    joined = _joined(days, _table(rows, table), on)
+    found = {name: nw.lit(None, nw.Int64) for name in facts}
+    for place in range(width):
+        of_place = {name: nw.col(f"__{name}_{place}") for name in facts}
+        is_inside = (time >= of_place[facts[0]]) & (time < of_place[facts[1]])
+        found = {name: nw.when(is_inside).then(of_place[name]).otherwise(found[name]) for name in facts}
     named = joined.with_columns(value.alias(f"{prefix}{name}") for name, value in found.items())
     return named.select(*rows.collect_schema().names(), *(f"{prefix}{name}" for name in found))
 
 
-def _joined(
-    rows: nw.LazyFrame[Any], days: nw.LazyFrame[Any], on: Sequence[str] = ("__day",)
-) -> nw.LazyFrame[Any]:
+def _joined(rows: nw.LazyFrame[Any], days: nw.LazyFrame[Any], on: Sequence[str]) -> nw.LazyFrame[Any]:
     """Return rows with the columns of their day, in the order of the rows where an engine has one."""
     if in_sql(rows):
         return rows.join(days, on=[*on], how="left")
@@ -122,7 +168,7 @@ class TradedIntervals:
         7
         """
         begins, ends = list[int](), list[int]()
-        for part_begin, part_end in _parts(schedule_of(session, first, last), is_long=length >= DAY):
+        for part_begin, part_end in _parts(sessions_near(session, first, last), is_long=length >= DAY):
             begin = part_begin - (part_begin - MONDAY) % length
             end = part_end + (MONDAY - part_end) % length
             begin = max(begin, ends[-1]) if ends else begin
@@ -158,20 +204,16 @@ class TradedIntervals:
         return int(self.begins[run]) + (number - int(self.before[run])) * self.length
 
 
-def _parts(schedule: pl.DataFrame, *, is_long: bool) -> Iterator[tuple[int, int]]:
+def _parts(sessions: Iterable[SessionTimes], *, is_long: bool) -> Iterator[tuple[int, int]]:
     """Yield the times in which a market trades, without breaks; for long intervals the dates of its sessions. [ns]"""
-    dtype = schedule["open"].dtype
-    names = ("session_date", "open", "close", "break_start", "break_end")
-    for date, open_, close, begins, ends in zip(
-        *(schedule[name].cast(dtype).to_physical() for name in names), strict=True
-    ):
+    for times in sessions:
         if is_long:
-            yield date, date + 1
-        elif begins is None:
-            yield open_, close
+            yield _midnight(times), _midnight(times) + 1
+        elif times.break_start is None or times.break_end is None:
+            yield times.open, times.close
         else:
-            yield open_, begins
-            yield ends, close
+            yield times.open, times.break_start
+            yield times.break_end, times.close
 
 
 def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> nw.LazyFrame[Any]:
@@ -179,29 +221,20 @@ def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> 
 
     It is null if the market does not trade in the interval.
     """
-    by_day: defaultdict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for intervals in traded:
-        for begin, end, before in zip(intervals.begins, intervals.ends, intervals.before, strict=True):
-            for day in range(int(begin) - int(begin) % DAY, int(end), DAY):
-                by_day[day, intervals.length].append((int(begin), int(end), int(before)))
-    width = max(map(len, by_day.values()), default=0)
-    table = {
-        "__day": [day for day, _ in by_day],
-        "__length": [length for _, length in by_day],
-        **{
-            f"__{name}_{place}": [runs[place][fact] if place < len(runs) else 0 for runs in by_day.values()]
-            for place in range(width)
-            for fact, name in enumerate(("begin", "end", "before"))
-        },
-    }
-    bucket, length, number = nw.col("__bucket"), nw.col("__length"), nw.lit(None, nw.Int64)
-    days = bucket_start(bucket, frame_interval("1d")).alias("__day")
-    joined = _joined(rows.with_columns(days), _table(rows, table), on=("__day", "__length"))
-    for place in range(width):
-        begin, end, before = (nw.col(f"__{name}_{place}") for name in ("begin", "end", "before"))
-        steps = ((bucket - begin).cast(nw.Float64) / length.cast(nw.Float64)).round().cast(nw.Int64)
-        number = nw.when((bucket >= begin) & (bucket < end)).then(before + steps).otherwise(number)
-    return joined.with_columns(__number=number).select(*rows.collect_schema().names(), "__number")
+        for run in zip(
+            intervals.begins.tolist(), intervals.ends.tolist(), intervals.before.tolist(), strict=True
+        ):
+            for day in _days(run[0], run[1]):
+                by_day.setdefault((day, intervals.length), []).append(run)
+    bucket, length = nw.col("__bucket"), nw.col("__length")
+    found = _with_span(rows, bucket, by_day, ("begin", "end", "before"), keys=["__length"], prefix="__run_")
+    steps = (
+        ((bucket - nw.col("__run_begin")).cast(nw.Float64) / length.cast(nw.Float64)).round().cast(nw.Int64)
+    )
+    numbered = found.with_columns(__number=nw.col("__run_before") + steps)
+    return numbered.select(*rows.collect_schema().names(), "__number")
 
 
 def with_starts(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals], name: str) -> nw.LazyFrame[Any]:
@@ -213,10 +246,8 @@ def with_starts(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals], name
     ]
     names = ("__length", "__begin", "__first", "__stop")
     table = {column: [run[place] for run in runs] for place, column in enumerate(names)}
-    number, others = (
-        nw.col("__number"),
-        [column for column in rows.collect_schema().names() if column != name],
-    )
+    number = nw.col("__number")
+    others = [column for column in rows.collect_schema().names() if column != name]
     joined = rows.join(_table(rows, table), on="__length")
     within_run = joined.filter((number >= nw.col("__first")) & (number < nw.col("__stop")))
     start = nw.col("__begin") + (number - nw.col("__first")) * nw.col("__length")
@@ -230,11 +261,11 @@ def span_of(rows: nw.LazyFrame[Any]) -> tuple[int, int]:
     return first or 0, last or 0
 
 
-def schedule_of(session: Session, first: int, last: int) -> pl.DataFrame:
-    """Return the schedule of a session with every session that overlaps a span of time. [ns since the epoch]"""
+def sessions_near(session: Session, first: int, last: int) -> list[SessionTimes]:
+    """Return every session that overlaps a span of time, and some before and after it. [ns since the epoch]"""
     begin, end = (datetime.fromtimestamp(time // SECOND, UTC).date() for time in (first, last))
     nearby = timedelta(days=3)  # a session is no longer than a day, and no zone is a day off
-    return session.schedule(begin - nearby, end + nearby)
+    return session._between(begin - nearby, end + nearby)
 
 
 def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> IntoFrameT:
@@ -263,26 +294,6 @@ def _is_trading(prefix: str) -> nw.Expr:
     time = nw.col("timestamp")
     in_break = (time >= nw.col(f"{prefix}break_start")) & (time < nw.col(f"{prefix}break_end"))
     return ~nw.col(f"{prefix}open").is_null() & ~in_break
-
-
-def _by_day(session: Session, first: int, last: int) -> dict[str, list[int]]:
-    """Return for each UTC day from ``first`` to ``last`` the sessions that overlap it; 0 for a session less."""
-    schedule = schedule_of(session, first, last)
-    by_day: defaultdict[int, list[tuple[int, ...]]] = defaultdict(list)
-    dtype = schedule["open"].dtype
-    times = [schedule[name].cast(dtype).to_physical() for name in ("session_date", *_FACTS[:2], *_FACTS[3:])]
-    for date, open_, close, begins, ends in zip(*times, strict=True):
-        facts = open_, close, date, *((0, 0) if begins is None else (begins, ends))
-        for day in range(open_ - open_ % DAY, close, DAY):
-            by_day[day].append(facts)
-    width = max(map(len, by_day.values()), default=0)
-    table: dict[str, list[int]] = {"__day": list(by_day)}
-    for place in range(width):
-        for number, name in enumerate(_FACTS):
-            table[f"__{name}_{place}"] = [
-                sessions[place][number] if place < len(sessions) else 0 for sessions in by_day.values()
-            ]
-    return table
 
 
 def _table(rows: nw.LazyFrame[Any], columns: Mapping[str, Sequence[int]]) -> nw.LazyFrame[Any]:

@@ -40,7 +40,7 @@ from tidytape.query import _values as values
 from tidytape.times import SECOND, FrameInterval
 
 Stored = Callable[[pl.DataFrame], pl.LazyFrame]
-"""A function that returns at least the lake's rows that lie in some ranges of a column.
+"""A function that returns the lake's rows of some ranges of a column; it may return other rows too.
 
 The frame of ranges has one row per market: the table's partition columns, and ``low`` and ``high``, ends included.
 """

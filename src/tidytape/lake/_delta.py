@@ -341,6 +341,8 @@ def field_of(column: Column) -> Field:
 
 def known(delta: DeltaTable, table: Table) -> tuple[Column, ...]:
     """Return the columns that this release stores in a table: an older one goes on storing all amounts in the quote."""
+    if table.stated is None:
+        return table.columns
     return table.stored if leaves_out(table, names_of(delta)) else table.columns
 
 
@@ -494,7 +496,7 @@ def files_between(delta: Opened, column: str, ranges: pl.DataFrame) -> list[str]
     bounds = delta.cached(("bounds", column), lambda: _bounds(delta, column))
     files = bounds.join(ranges, on=names) if names else bounds.join(ranges, how="cross")
     is_outside = (pl.col("lowest") > pl.col("high")) | (pl.col("highest") < pl.col("low"))
-    # Null: the log does not say the bounds of the file.
+    # A bound is null if the log does not state it, so the file may have such rows.
     return [unquote(path) for path in files.filter(~is_outside.fill_null(value=False))["path"]]
 
 

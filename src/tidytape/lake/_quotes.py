@@ -20,12 +20,15 @@ _PRODUCT = pl.col("price") * pl.col("amount")
 
 
 def leaves_out(table: Table, stored_names: Collection[str]) -> bool:
-    """Return whether a table whose stored columns have some names leaves amounts in the quote out."""
+    """Return whether a stored table leaves out amounts in the quote that are price times amount.
+
+    ``stored_names`` are the names of its stored columns.
+    """
     return table.stated is not None and table.stated.name in stored_names
 
 
 def without_products(rows: pl.DataFrame, table: Table, stored_names: Collection[str]) -> pl.DataFrame:
-    """Return rows as a table whose columns have some names stores them."""
+    """Return rows as a table stores them: without such amounts, if the table leaves them out, see `leaves_out`."""
     if table.stated is None or not leaves_out(table, stored_names):
         return rows
     quote = pl.col("quote_amount")
@@ -35,7 +38,7 @@ def without_products(rows: pl.DataFrame, table: Table, stored_names: Collection[
 
 
 def with_products(rows: AnyFrame, table: Table, stored_names: Collection[str]) -> AnyFrame:
-    """Return rows of a table whose columns have some names with their amounts in the quote."""
+    """Return stored rows with all their amounts in the quote, see `leaves_out`."""
     if table.stated is None or not leaves_out(table, stored_names):
         return rows
     return rows.with_columns(pl.coalesce(table.stated.name, _PRODUCT).alias("quote_amount"))

@@ -49,7 +49,7 @@ def read_page_ends(text: str | None, *, start: int, end: int, are_applied: bool)
     Raises
     ------
     DecodeError
-        If the pages do not make up the window, or a page does not name them.
+        If the ends do not cut the window into pages, or the answer is a page and has no ends.
 
     Examples
     --------

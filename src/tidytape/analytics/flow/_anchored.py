@@ -30,7 +30,7 @@ from tidytape.frames._joined import EARLIEST
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, length_of
-from tidytape.frames._trading import schedule_of, span_of, with_session
+from tidytape.frames._trading import sessions_near, span_of, with_session
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit, require_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.sessions import Session
@@ -213,7 +213,7 @@ def vwap(
     by : str or iterable of str, optional
         Columns that tell one series from another; by default the identity columns of the frame except ``side``. Null
         counts as a value.
-    anchor, session, session_open
+    anchor, session, period, session_open
         Where the sums start, as in `cvd`.
     interval : str or timedelta, optional
         Name, alias or length of the intervals to sum over, as in `delta`. By default each ``timestamp`` has a row of
@@ -377,8 +377,8 @@ def in_time(
         return sessions
     first, last = span_of(table.rows)
     if interval is not None:
-        schedule = schedule_of(sessions.session, first, last)
-        _require_fit(interval, 0, {*schedule["open"].dt.epoch("ns")})
+        opens = {times.open for times in sessions_near(sessions.session, first, last)}
+        _require_fit(interval, 0, opens)
     return replace(sessions, first=first, last=last)
 
 
@@ -422,7 +422,7 @@ def _opened(
     sessions: Sessions | Periods | None,
     keys: Sequence[str],
 ) -> nw.LazyFrame[Any]:
-    """Add a column with the start of the sum that a time belongs to. [ns]"""
+    """Add a column with the time at which the sum begins that a row at ``time`` belongs to. [ns]"""
     if isinstance(sessions, Sessions):
         return sessions.of(rows, time, name)
     if sessions is None:

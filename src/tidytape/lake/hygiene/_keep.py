@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from tidytape.errors import LakeError, counted
 from tidytape.lake import _delta
@@ -117,4 +117,4 @@ def keep(lake: Lake, *, retention_hours: int | None = None) -> tuple[Kept, ...]:
         Kept(name, minutes.get(name, 0), merged[name], report.files, report.bytes, log_entries[name])
         for name, report in deleted.items()
     )
-    return tuple(report for report in kept if str(report) != f"{report.table}: ")
+    return tuple(report for report in kept if any(astuple(report)[1:]))

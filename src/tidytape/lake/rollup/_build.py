@@ -394,8 +394,8 @@ class _Maker:
     def _make_ready(self, steps: list[_Step]) -> None:
         """Compute the minutes of some steps, and of the same steps of the tables beside, from one reading of trades.
 
-        It does nothing if too many minutes wait already, or if those of one of the tables cannot be computed: each
-        table then computes its own.
+        If too many minutes of the other tables already wait to be written, or those of one table cannot be computed,
+        it computes none, and each table computes its own.
         """
         if sum(rows.height for maker in self.beside for rows in maker.ready.values()) > _WAITING:
             return
