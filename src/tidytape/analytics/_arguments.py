@@ -15,6 +15,7 @@ from tidytape.errors import QueryError, nearest
 from tidytape.frames._door import as_list
 from tidytape.frames._kinds import Kind
 from tidytape.query import _values as values
+from tidytape.sessions import Session
 from tidytape.times import INTERVALS, SECOND, interval_hint
 
 
@@ -119,6 +120,14 @@ def flag(parameter: str, argument: object) -> bool:
     if not isinstance(argument, bool | np.bool):
         raise QueryError(parameter, got=argument, expected="True or False")
     return bool(argument)
+
+
+def a_session(argument: object, parameter: str = "session") -> Session:
+    """Return a Session; raise QueryError for anything else."""
+    if not isinstance(argument, Session):
+        hint = "Session.of(name) and Session.parsed(text) make one" if isinstance(argument, str) else None
+        raise QueryError(parameter, got=argument, expected="a Session", hint=hint)
+    return argument
 
 
 def duration(parameter: str, argument: object) -> int:

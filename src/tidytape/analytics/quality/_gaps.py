@@ -227,6 +227,7 @@ def completeness(
 
 def _traded(rows: Rows, session: Session, since: int | None, until: int | None) -> list[TradedIntervals]:
     """Return the intervals in which the market trades, of each length of the rows."""
+    arguments.a_session(session)
     bounds = rows.select(first=nw.col("__bucket").min(), last=nw.col("__bucket").max()).collect("polars")
     times = [time for time in (*bounds.rows()[0], since, until) if time is not None]
     lengths = rows.select("__length").unique().collect("polars")["__length"].to_list()
