@@ -176,7 +176,7 @@ def cost_against_rows(most: int) -> None:
         if rows > most:
             break
         levels = sessions(rows // LEVELS)
-        ordered = levels.with_columns(timestamp=pl.col("session") * 86_400_000_000_000)
+        ordered = levels.with_columns(timestamp=(pl.col("session") + 19_675) * 86_400_000_000_000)
         of_blocks = ordered.with_columns(block_id=pl.int_range(pl.len()) * 7919 % 48)
         runs: dict[str, Callable[[], Any]] = {
             "value_area": lambda levels=levels: value_area(levels, by="session"),

@@ -8,6 +8,13 @@ from typing import Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.aggregate._straddling import (
+    STRADDLES,
+    buckets,
+    length_of_candles,
+    require_whole,
+    with_straddles,
+)
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
@@ -16,8 +23,8 @@ from tidytape.frames._door import BUCKET
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS, spread
 from tidytape.frames._table import OpenTable, Rows
-from tidytape.frames._times import bucket_start
-from tidytape.times import AnyInterval, frame_interval
+from tidytape.sessions import Session
+from tidytape.times import frame_interval
 
 PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
 """The prices of a candle that each rule needs."""
@@ -39,6 +46,7 @@ def candle_profile(
     interval: str,
     block_size: Decimal | float | str,
     spreading: Literal["close", "uniform"],
+    session: Session | None = None,
 ) -> IntoFrameT:
     r"""Volume per interval and price row from candles, if no trades are available.
 
@@ -63,6 +71,10 @@ def candle_profile(
         Height s of a row. Rows are integer multiples of it, decided on exact decimals. [quote per coin]
     spreading : {"close", "uniform"}
         The rule. The two rules give different profiles, so there is no default.
+    session : Session, optional
+        When the market trades: candles at other times are left out, and buckets count trading time from the open; one
+        of ``"1d"`` is a session, one of ``"1w"`` the sessions whose dates lie in a week from Monday. By default buckets
+        are those of UTC.
 
     Returns
     -------
@@ -87,7 +99,8 @@ def candle_profile(
     QueryError
         If the interval or the rule is unknown, a time has no zone, a column of numbers has other values, or the block
         size is not a positive number, or so small that a candle of an eager frame has more than 2**20 rows, or that the
-        rows of all candles do not fit into memory.
+        rows of all candles do not fit into memory; or if a candle of an eager frame lies in two buckets, or in a
+        session in part, by its column ``interval`` or else by the time between candles.
 
     See Also
     --------
@@ -99,7 +112,8 @@ def candle_profile(
     A candle that ends on the edge of a row adds nothing to the row above. A candle with volume zero adds nothing. A
     candle with an unknown volume makes its rows null: the row of its close, or all rows of its range. If a candle lacks
     the finite prices that the rule needs, or its low is above its high, it counts in a row with a null price; a value
-    area of such a profile is null, too. The query of a lazy frame fails if a candle has more than 2**20 rows.
+    area of such a profile is null, too. So does a candle of a lazy frame that lies in two buckets. The query of a lazy
+    frame fails if a candle has more than 2**20 rows.
 
     References
     ----------
@@ -126,10 +140,20 @@ def candle_profile(
     keys = table.series_columns(None, without=["side", "timestamp", *_RESULTS])
     groups = [name for name in keys if name != "interval"]
     unit = ["amount_unit"] if "amount_unit" in table.names else []
+    clock, start_of = buckets(session, length, table.rows)
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    result = levels_of(rows, [*groups, *unit], length, grid, spreading).select(
+    rows = with_straddles(rows, length_of_candles(table), start_of, clock)
+    if table.is_eager:
+        rows = require_whole(rows, "bucket", session)
+    else:
+        usable = (nw.when(~nw.col(STRADDLES)).then(nw.col(name)).alias(name) for name in PRICES[spreading])
+        rows = rows.with_columns(usable)
+    levels = levels_of(rows, [*groups, *unit], start_of(nw.col("timestamp")), grid, spreading).rename(
+        {BUCKET: "timestamp"}
+    )
+    result = (levels if clock is None else clock.told(levels)).select(
         *(nw.lit(length.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
-        nw.col(BUCKET).alias("timestamp"),
+        "timestamp",
         *unit,
         nw.lit(float(grid.size)).alias("block_size"),
         *("price", *(name for name in _SIDES.values() if "side" in table.names), "volume"),
@@ -142,7 +166,7 @@ def candle_profile(
     )
 
 
-def levels_of(candles: Rows, groups: list[str], length: AnyInterval, grid: Grid, spreading: str) -> Rows:
+def levels_of(candles: Rows, groups: list[str], bucket: nw.Expr, grid: Grid, spreading: str) -> Rows:
     """Return the volume of candles per group, bucket and price row; the core of `candle_profile`.
 
     Parameters
@@ -151,8 +175,8 @@ def levels_of(candles: Rows, groups: list[str], length: AnyInterval, grid: Grid,
         ``timestamp`` int64, never null, the columns of `candle_profile`, and those of ``groups``.
     groups : list of str
         Columns that tell one profile from another.
-    length : AnyInterval
-        Length of a bucket.
+    bucket : expression, int64
+        The start of the bucket in which a candle lies. [ns]
     grid : Grid
         The price rows.
     spreading : str
@@ -169,7 +193,7 @@ def levels_of(candles: Rows, groups: list[str], length: AnyInterval, grid: Grid,
     rows = (
         candles.select(
             *groups,
-            bucket_start(nw.col("timestamp"), length).alias(BUCKET),
+            bucket.alias(BUCKET),
             *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
             nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
             *prices,

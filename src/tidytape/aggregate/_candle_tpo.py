@@ -11,6 +11,13 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._candle_profile import PRICES, has_prices, levels_of
+from tidytape.aggregate._straddling import (
+    STRADDLES,
+    least_distance,
+    length_of_candles,
+    require_whole,
+    with_straddles,
+)
 from tidytape.aggregate._tpo import (
     MAIN,
     MAIN_OF_SESSIONS,
@@ -37,13 +44,12 @@ from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.schema import TPO_SESSIONS, schema_of
+from tidytape.sessions import Session
 from tidytape.times import MINUTE, SECOND, interval_of
 
 _NEEDED: Final = ("open", "high", "low", "close", "volume")
 _NAMES: Final = ("normalized_symbol", "coin", "category", "amount_unit")
 _LOST: Final = "__is_lost"
-_TELLING: Final = 3
-"""How many candles it takes to infer their length from their distance: two may lie far apart if trades are rare."""
 
 
 def candle_tpo(
@@ -52,7 +58,8 @@ def candle_tpo(
     *,
     block_size: Decimal | float | str,
     interval: str = "1d",
-    session: str | None = None,
+    session: Session | str | None = None,
+    period: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     spreading: Literal["close", "uniform"] = "uniform",
     now: int | None = None,
@@ -73,9 +80,9 @@ def candle_tpo(
     block_size : Decimal, int, float or str, > 0
         Height of a row. [quote per coin]
     interval : str
-        Length of a session, unless ``session`` is given.
-    session : str, optional
-        ``"daily"``, ``"weekly"`` (from Monday) or ``"monthly"`` (calendar months), from 00:00 UTC.
+        Length of a session, unless ``period`` is given.
+    session, period : optional
+        As in `tidytape.aggregate.tpo`. A candle in which the market does not trade is left out.
     block_minutes : {30, 5, 60, 240}
         Length of a time block. The last one of a session ends with it. [min]
     spreading : {"uniform", "close"}
@@ -97,9 +104,9 @@ def candle_tpo(
         If a column is absent.
     QueryError
         If an argument is not one of those listed; if candles are longer than a time block, by their column
-        ``interval``, or without it by the time between them; or if ``candles`` is a frame of DuckDB or Spark, which
-        cannot make the lists of blocks. The lengths in a lazy polars frame are not checked: longer candles count as
-        lost.
+        ``interval``, or without it by the time between them; if one lies in two time blocks, or in a session in part;
+        or if ``candles`` is a frame of DuckDB or Spark, which cannot make the lists of blocks. The lengths in a lazy
+        polars frame are not checked: such candles count as lost.
 
     See Also
     --------
@@ -131,12 +138,14 @@ def candle_tpo(
     >>> levels.select("price", "block_ids", "volume", "spreading").rows()
     [(10.0, [0], 2.0, 'uniform'), (11.0, [0], 1.0, 'uniform'), (12.0, [0, 1], 3.0, 'uniform')]
     """
-    profile = _Profile.of(candles, interval, Cut.of(interval, block_size, session, block_minutes), spreading)
+    profile = _Profile.of(
+        candles, interval, Cut.of(interval, block_size, session, period, block_minutes), spreading
+    )
     levels = with_blocks(
         profile_levels(rows_of(profile.parts, profile.cut), profile.cut, now),
         profile.parts.touched(profile.cut),
     )
-    levels = profile.described(levels).sort(*PROFILE, "price")
+    levels = profile.described(profile.cut.told(levels)).sort(*PROFILE, "price")
     names = [*schema_of("TPO_AGG").names, "spreading"]
     return profile.table.closed(profile.chosen(levels, names), main=MAIN)
 
@@ -147,7 +156,8 @@ def candle_tpo_sessions(
     *,
     block_size: Decimal | float | str,
     interval: str = "1d",
-    session: str | None = None,
+    session: Session | str | None = None,
+    period: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     spreading: Literal["close", "uniform"] = "uniform",
 ) -> IntoFrameT:
@@ -155,7 +165,7 @@ def candle_tpo_sessions(
 
     Parameters
     ----------
-    candles, block_size, interval, session, block_minutes, spreading
+    candles, block_size, interval, session, period, block_minutes, spreading
         As in `candle_tpo`.
 
     Returns
@@ -189,10 +199,12 @@ def candle_tpo_sessions(
     >>> candle_tpo_sessions(candles, block_size=1).select("poor_highs", "total_volume", "poc_price").rows()
     [([12.0], 6.0, 12.0)]
     """
-    profile = _Profile.of(candles, interval, Cut.of(interval, block_size, session, block_minutes), spreading)
+    profile = _Profile.of(
+        candles, interval, Cut.of(interval, block_size, session, period, block_minutes), spreading
+    )
     rows = rows_of(profile.parts, profile.cut)
     sessions = with_lists(profile_sessions(rows, profile.cut), profile_levels(rows, profile.cut, None))
-    sessions = profile.described(sessions).sort(*PROFILE)
+    sessions = profile.described(profile.cut.told(sessions)).sort(*PROFILE)
     names = [*TPO_SESSIONS.names, "spreading"]
     return profile.table.closed(profile.chosen(sessions, names), times=NEW_TIMES, main=MAIN_OF_SESSIONS)
 
@@ -216,10 +228,15 @@ class _Profile(Generic[IntoFrameT]):
         if in_sql(table.rows):
             table.collected("a list of time blocks per level cannot be said in SQL")  # raises
         _require_short(table, cut)
+        length = length_of_candles(table)
+        cut = cut.bound(table.rows)
         rows = with_all(
             table.rows.filter(~nw.col("timestamp").is_null()),
             (nw.lit("").alias(name) for name in MARKET if name not in table.names),
         )
+        rows = with_straddles(rows, length, lambda time: bucket_start(time, cut.piece), cut.clock)
+        if table.is_eager:
+            rows = require_whole(rows, "time block", cut.session)
         rows = require_one_unit(
             replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles"
         ).rows
@@ -258,11 +275,7 @@ def _require_short(table: OpenTable[Any], cut: Cut) -> None:
         longest = frame.select(length_of(nw.col("interval")).max()).item()
         reason = "column interval says so"
     else:
-        market = [name for name in MARKET if name in table.names]
-        times = frame.select(*market, "timestamp").drop_nulls().unique().sort(*market, "timestamp")
-        distance = nw.col("timestamp").diff()
-        distance = distance.over(*market) if market else distance
-        longest = times.select(distance.min()).item() if len(times) >= _TELLING else None
+        longest = least_distance(table)
         reason = "they are at least so far apart; a column interval, such as '1m', says how long they are"
     longest_allowed = cut.piece.seconds * SECOND
     if longest is not None and longest > longest_allowed:
@@ -286,8 +299,8 @@ def _with_lost(rows: Rows, cut: Cut) -> Rows:
     is_possible = (
         has_prices(cut.grid, "low", "high", "close") & (price >= nw.col("low")) & (price <= nw.col("high"))
     )
-    if "interval" in rows.collect_schema().names():
-        is_possible = is_possible & (length_of(nw.col("interval")) <= cut.piece.seconds * SECOND)
+    if STRADDLES in rows.collect_schema().names():
+        is_possible = is_possible & ~nw.col(STRADDLES)
     is_lost = ~is_possible & (nw.col("volume") != 0).fill_null(value=True)
     checked = rows.with_columns(
         is_lost.cast(nw.Int8).alias(_LOST),
@@ -323,7 +336,7 @@ def _pieces(rows: Rows, piece: Interval) -> Rows:
 def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
     """Return the volumes per market, bucket and price row; those of the sides are null without sides."""
     levels = (
-        levels_of(rows, [*MARKET], length, cut.grid, spreading)
+        levels_of(rows, [*MARKET], bucket_start(nw.col("timestamp"), length), cut.grid, spreading)
         .rename({BUCKET: "timestamp"})
         .filter(~nw.col("price").is_null())  # drops the row for lost candles, whose volume is null by now
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.aggregate._straddling import buckets, length_of_candles, require_whole, with_straddles
 from tidytape.catalogue import AMOUNT, DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET, OHLC
@@ -28,6 +29,7 @@ from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of, type_hint
+from tidytape.sessions import Session
 from tidytape.times import SECOND, FrameInterval, frame_interval
 
 CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
@@ -43,7 +45,9 @@ _RESAMPLABLE = (
 )
 
 
-def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
+def _needed(
+    *, data_type: str, interval: str, source: str | None = None, session: Session | None = None
+) -> list[str]:
     length = frame_interval(interval)
     if data_type not in _RESAMPLABLE:
         raise QueryError(
@@ -62,12 +66,27 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
 
 
 def _check_source(
-    points: OpenTable[Any], *, data_type: str, interval: str, source: str | None = None
+    points: OpenTable[Any],
+    *,
+    data_type: str,
+    interval: str,
+    source: str | None = None,
+    session: Session | None = None,
 ) -> None:
-    """Raise QueryError unless ``interval`` is a multiple of all intervals in the column ``interval`` of the points."""
+    """Raise QueryError unless ``interval`` is a multiple of all intervals of the points, and each lies in one."""
+    length = frame_interval(interval)
     if source is None:
         for finer in intervals_of(points):
-            _require_multiple(frame_interval(interval), finer)
+            _require_multiple(length, finer)
+    if points.is_eager and (source is not None or "interval" in points.names):
+        rows = points.rows.filter(~nw.col("timestamp").is_null())
+        own = (
+            length_of_candles(points)
+            if source is None
+            else nw.lit(frame_interval(source).nanoseconds, nw.Int64())
+        )
+        clock, start_of = buckets(session, length, rows)
+        require_whole(with_straddles(rows, own, start_of, clock), "interval", session, parameter="points")
 
 
 def _require_multiple(coarser: FrameInterval, finer: FrameInterval) -> None:
@@ -94,7 +113,15 @@ def _main(*, data_type: str, **_: object) -> Sequence[str]:
 
 
 @tabular(_needed, check=_check_source, optional=(*TRADED, "volume"), main=_main)
-def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
+def resample(
+    points: Rows,
+    /,
+    *,
+    data_type: str,
+    interval: str,
+    source: str | None = None,
+    session: Session | None = None,
+) -> Rows:
     """Points of a coarser interval, equal to what aggregating the raw events at that interval gives.
 
     An open is that of the first point of the interval that has one, a close that of the last; highs and lows are the
@@ -117,6 +144,10 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     source : str, optional
         Interval of the points; by default that of their column ``interval``. Without either, and for lazy frames, the
         interval of the points is not checked.
+    session : Session, optional
+        When the market trades: points at other times are left out, and intervals count trading time from the open;
+        ``"1d"`` is a session, ``"1w"`` the sessions whose dates lie in a week from Monday, and ``timestamp`` the open.
+        By default intervals are those of UTC.
 
     Returns
     -------
@@ -133,8 +164,8 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown or no whole multiple of that of the points, the points of the type cannot be joined,
-        or a time has no zone.
+        If the interval is unknown or no whole multiple of that of the points, a point in memory lies in two intervals
+        or in a session in part, the points of the type cannot be joined, or a time has no zone.
 
     References
     ----------
@@ -159,11 +190,12 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     """
     length, schema, columns = frame_interval(interval), schema_of(data_type), payload_of(data_type)
     absent = {*TRADED}.difference(points.collect_schema().names())
-    frame: Any = with_times(points, columns)
+    clock, start_of = buckets(session, length, points)
+    frame: Any = with_times(points if clock is None else clock.open_rows(points), columns)
     series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
     level_columns = ["price"] if "price" in schema.key else []
     keys = [*series_columns, BUCKET, *level_columns]
-    frame = frame.with_columns(bucket_start(nw.col("timestamp"), length).alias(BUCKET))
+    frame = frame.with_columns(start_of(nw.col("timestamp")).alias(BUCKET))
     frame = in_one_unit(frame, data_type, [*series_columns, BUCKET])
     if data_type in CANDLES:
         has_fills = IDLE in frame.collect_schema().names()
@@ -172,6 +204,7 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     combined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
         {BUCKET: "timestamp"}
     )
+    combined = combined if clock is None else clock.told(combined)
     if "interval" in frame.collect_schema().names():
         combined = combined.with_columns(nw.lit(length.alias).alias("interval"))
     result_series = series_of(combined, data_type)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -29,8 +29,9 @@ from tidytape.aggregate._counts import VOLUMES as _SUMMED
 from tidytape.aggregate._counts import counted, touches, with_columns_of, with_volumes
 from tidytape.aggregate._minutes import candles_of, needed_of_candles, needed_of_profile, profile_of
 from tidytape.aggregate._trades import candles_without_volume, volume_profile
+from tidytape.analytics._arguments import a_session
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
-from tidytape.errors import QueryError, did_you_mean
+from tidytape.errors import QueryError, did_you_mean, warn
 from tidytape.frames import _exact as exact
 from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import BUCKET, MARKET
@@ -38,8 +39,10 @@ from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
+from tidytape.frames._trading_clock import Period, TradingClock
 from tidytape.schema import LISTS, TPO_SESSIONS, schema_of
-from tidytape.times import DAY, MINUTE, SECOND, interval_of
+from tidytape.sessions import Session
+from tidytape.times import DAY, MINUTE, SECOND, AnyInterval, interval_of
 
 _NEEDED = (*MARKET, "timestamp", "side", "price", "amount")
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
@@ -57,6 +60,7 @@ _BALANCE: Final = 60 * MINUTE
 MOST_ROWS: Final = MOST_NUMBERS
 """How many rows the range of a block may have; with more, an eager frame is refused and a lazy query fails."""
 _SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
+_WORDS = {name: kind for kind in TPOSession for name in (kind.value, kind.alias)}
 
 
 def tpo(
@@ -65,7 +69,8 @@ def tpo(
     *,
     interval: str,
     block_size: Decimal | float | str,
-    session: str | None = None,
+    session: Session | str | None = None,
+    period: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     now: int | None = None,
 ) -> IntoFrameT:
@@ -87,11 +92,15 @@ def tpo(
         and ``sequence`` int64, the order of trades at one time. Trades of a client lack it; only the opening and the
         closing price need it.
     interval : str
-        Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``: the length of a session, unless ``session`` is given.
+        Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``: the length of a session, unless ``period`` is given.
     block_size : Decimal, int, float or str, > 0
         Height of a row. [quote per coin]
-    session : str, optional
-        ``"daily"``, ``"weekly"`` (from Monday) or ``"monthly"`` (calendar months), from 00:00 UTC.
+    session : Session, optional
+        When the market trades: other trades are left out, blocks and the initial balance count trading time from the
+        open, and a session of the profile is one of these, or all of a week or a month. By default the UTC day. A
+        ``period`` still works here, with a DeprecationWarning.
+    period : str, optional
+        ``"daily"``, ``"weekly"`` (from Monday) or ``"monthly"`` (calendar months); without a session from 00:00 UTC.
     block_minutes : {30, 5, 60, 240}
         Length of a block. The last block of a session ends with it. [min]
     now : int, optional
@@ -160,9 +169,10 @@ def tpo(
     >>> levels.select("price", "volume", "tpo_count", "first_touch_block", "last_touch_block").rows()
     [(10.0, 1.0, 1, 0, 0), (11.0, 8.0, 2, 0, 3), (12.0, 6.0, 2, 0, 1)]
     """
-    cut = Cut.of(interval, block_size, session, block_minutes)
-    table = OpenTable.of(trades, _NEEDED)
-    return table.closed(profile_levels(rows_of(_cut_trades(table, cut), cut), cut, now), main=MAIN)
+    cut = Cut.of(interval, block_size, session, period, block_minutes)
+    cut, table = cut.running(OpenTable.of(trades, _NEEDED))
+    levels = profile_levels(rows_of(_cut_trades(table, cut), cut), cut, now)
+    return table.closed(cut.told(levels), main=MAIN)
 
 
 def tpo_sessions(
@@ -171,14 +181,15 @@ def tpo_sessions(
     *,
     interval: str,
     block_size: Decimal | float | str,
-    session: str | None = None,
+    session: Session | str | None = None,
+    period: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
 ) -> IntoFrameT:
     """Sessions of the market profile of each exchange and symbol: point of control, value area, range and totals.
 
     Parameters
     ----------
-    trades, interval, block_size, session, block_minutes
+    trades, interval, block_size, session, period, block_minutes
         As in `tpo`.
 
     Returns
@@ -240,11 +251,10 @@ def tpo_sessions(
     >>> sessions.select("poc_price", "opening_price", "closing_price", "ibr_high", "ibr_low").row(0)
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
-    cut = Cut.of(interval, block_size, session, block_minutes)
-    table = OpenTable.of(trades, _NEEDED)
-    return table.closed(
-        profile_sessions(rows_of(_cut_trades(table, cut), cut), cut), times=NEW_TIMES, main=MAIN_OF_SESSIONS
-    )
+    cut = Cut.of(interval, block_size, session, period, block_minutes)
+    cut, table = cut.running(OpenTable.of(trades, _NEEDED))
+    sessions = profile_sessions(rows_of(_cut_trades(table, cut), cut), cut)
+    return table.closed(cut.told(sessions), times=NEW_TIMES, main=MAIN_OF_SESSIONS)
 
 
 def tpo_of(
@@ -254,7 +264,8 @@ def tpo_of(
     *,
     interval: str,
     block_size: Decimal | float | str,
-    session: str | None = None,
+    session: Session | str | None = None,
+    period: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     now: int | None = None,
     amount: Literal["coin", "quote"] = "coin",
@@ -268,7 +279,7 @@ def tpo_of(
         From `tidytape.aggregate.minute_candles`.
     profile : frame, m rows, in any order, of the same kind
         From `tidytape.aggregate.minute_profile` of the same trades, with a block size that divides this one.
-    interval, block_size, session, block_minutes, now
+    interval, block_size, session, period, block_minutes, now
         As in `tpo`.
     amount : {"coin", "quote"}
         What the volumes count.
@@ -306,9 +317,9 @@ def tpo_of(
     >>> levels.select("price", "volume", "tpo_count").rows()
     [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
     """
-    cut = Cut.of(interval, block_size, session, block_minutes)
-    table, profile_parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(profile_levels(rows_of(profile_parts, cut), cut, now), main=MAIN)
+    cut = Cut.of(interval, block_size, session, period, block_minutes)
+    cut, table, profile_parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(cut.told(profile_levels(rows_of(profile_parts, cut), cut, now)), main=MAIN)
 
 
 def tpo_sessions_of(
@@ -318,7 +329,8 @@ def tpo_sessions_of(
     *,
     interval: str,
     block_size: Decimal | float | str,
-    session: str | None = None,
+    session: Session | str | None = None,
+    period: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     amount: Literal["coin", "quote"] = "coin",
     united: bool = False,
@@ -327,7 +339,7 @@ def tpo_sessions_of(
 
     Parameters
     ----------
-    candles, profile, interval, block_size, session, block_minutes, amount, united
+    candles, profile, interval, block_size, session, period, block_minutes, amount, united
         As in `tpo_of`.
 
     Returns
@@ -360,11 +372,10 @@ def tpo_sessions_of(
     >>> tpo_sessions_of(*minutes, interval="1d", block_size=1).select("poc_price", "total_volume").rows()
     [(11.0, 3.0)]
     """
-    cut = Cut.of(interval, block_size, session, block_minutes)
-    table, profile_parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(
-        profile_sessions(rows_of(profile_parts, cut), cut), times=NEW_TIMES, main=MAIN_OF_SESSIONS
-    )
+    cut = Cut.of(interval, block_size, session, period, block_minutes)
+    cut, table, profile_parts = _opened(candles, profile, cut, amount, united=united)
+    sessions = cut.told(profile_sessions(rows_of(profile_parts, cut), cut))
+    return table.closed(sessions, times=NEW_TIMES, main=MAIN_OF_SESSIONS)
 
 
 def tpo_touches(
@@ -373,14 +384,15 @@ def tpo_touches(
     *,
     interval: str,
     block_size: Decimal | float | str,
-    session: str | None = None,
+    session: Session | str | None = None,
+    period: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
 ) -> IntoFrameT:
     """Touches of each market: which block of a session touched which price row, and its volume there.
 
     Parameters
     ----------
-    trades, interval, block_size, session, block_minutes
+    trades, interval, block_size, session, period, block_minutes
         As in `tpo`.
 
     Returns
@@ -422,9 +434,9 @@ def tpo_touches(
     >>> tpo_touches(trades, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
     """
-    cut = Cut.of(interval, block_size, session, block_minutes)
-    table = OpenTable.of(trades, _NEEDED)
-    return table.closed(_touches(_cut_trades(table, cut), cut))
+    cut = Cut.of(interval, block_size, session, period, block_minutes)
+    cut, table = cut.running(OpenTable.of(trades, _NEEDED))
+    return table.closed(cut.told(_touches(_cut_trades(table, cut), cut)))
 
 
 def tpo_touches_of(
@@ -434,7 +446,8 @@ def tpo_touches_of(
     *,
     interval: str,
     block_size: Decimal | float | str,
-    session: str | None = None,
+    session: Session | str | None = None,
+    period: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     amount: Literal["coin", "quote"] = "coin",
     united: bool = False,
@@ -443,7 +456,7 @@ def tpo_touches_of(
 
     Parameters
     ----------
-    candles, profile, interval, block_size, session, block_minutes, amount, united
+    candles, profile, interval, block_size, session, period, block_minutes, amount, united
         As in `tpo_of`.
 
     Returns
@@ -476,9 +489,9 @@ def tpo_touches_of(
     >>> tpo_touches_of(*minutes, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
     """
-    cut = Cut.of(interval, block_size, session, block_minutes)
-    table, profile_parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(_touches(profile_parts, cut))
+    cut = Cut.of(interval, block_size, session, period, block_minutes)
+    cut, table, profile_parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(cut.told(_touches(profile_parts, cut)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +510,7 @@ class Parts:
 
     sessions: Rows
     ranges: Rows
-    traded: Callable[[Interval], Rows]
+    traded: Callable[[AnyInterval], Rows]
 
     def numbered(self, rows: Rows) -> Rows:
         """Add the number of each row's session."""
@@ -516,28 +529,74 @@ class Parts:
 class Cut:
     """How time is divided into sessions and blocks, and price into rows."""
 
-    session: Interval | None  # None: a calendar month
+    period: AnyInterval | None  # None: a calendar month
     minutes: int
     grid: Grid
+    session: Session | None = None
+    clock: TradingClock | None = None
+    """The clock of the session, on which all times are until `told`."""
 
     @classmethod
     def of(
-        cls, interval: str, block_size: Decimal | float | str, session: str | None, block_minutes: int
+        cls,
+        interval: str,
+        block_size: Decimal | float | str,
+        session: Session | str | None,
+        period: str | None,
+        block_minutes: int,
     ) -> Cut:
         """Return the `Cut` that the arguments of `tpo` describe."""
         if block_minutes not in TPO_BLOCK_MINUTES:
             expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
             raise QueryError("block_minutes", got=block_minutes, expected=expected)
         length: Interval | None = interval_of(interval)
-        if session is not None:
-            sessions = {name: kind for kind in TPOSession for name in (kind.value, kind.alias)}
-            if str(session) not in sessions:
+        if isinstance(session, str):
+            if period is not None:
+                raise QueryError("session", got=session, expected="a Session, or nothing beside ``period``")
+            if session in _WORDS:
+                warn(DeprecationWarning(f"``session`` takes a Session; a length is ``period={session!r}``"))
+            session, period = None, session
+        if period is not None:
+            if str(period) not in _WORDS:
                 expected = "one of " + ", ".join(kind.alias for kind in TPOSession)
                 raise QueryError(
-                    "session", got=session, expected=expected, hint=did_you_mean(str(session), sessions)
+                    "period", got=period, expected=expected, hint=did_you_mean(str(period), _WORDS)
                 )
-            length = _SESSIONS[sessions[str(session)]]
-        return cls(length, int(block_minutes), Grid.of(block_size))
+            length = _SESSIONS[_WORDS[str(period)]]
+        if session is not None and length not in _SESSIONS.values():
+            expected = "1d or 1w, with a session, or a ``period``"
+            raise QueryError("interval", got=interval, expected=expected)
+        own_session = None if session is None else a_session(session)
+        return cls(length, int(block_minutes), Grid.of(block_size), own_session)
+
+    def bound(self, rows: Rows) -> Cut:
+        """Return the cut with the session's clock for some rows; without a session the cut as it is."""
+        if self.session is None:
+            return self
+        word = next(kind for kind, length in _SESSIONS.items() if length is self.period).alias
+        clock = TradingClock.of(self.session, cast("Period", word), rows)
+        return replace(self, period=clock.length, clock=clock)
+
+    def running(self, table: OpenTable[IntoFrameT]) -> tuple[Cut, OpenTable[IntoFrameT]]:
+        """Return the cut with its clock, and a table with times of the clock; without a session both as they are."""
+        cut = self.bound(table.rows)
+        return cut, replace(table, rows=cut.moved(table.rows))
+
+    def moved(self, rows: Rows) -> Rows:
+        """Return the rows at whose time the market trades, with times of the session's clock."""
+        return rows if self.clock is None else self.clock.open_rows(rows)
+
+    def told(self, rows: Rows) -> Rows:
+        """Return rows of a result with times of the world."""
+        if self.clock is None:
+            return rows
+        names = rows.collect_schema().names()
+        if "period_end" in names:
+            rows = self.clock.with_closes(rows, "period_end")
+        rows = self.clock.told(rows)
+        if "period_start" in names:
+            rows = rows.with_columns(period_start=nw.col("timestamp"))
+        return rows.select(*names).sort(name for name in (*PROFILE, "block_id", "price") if name in names)
 
     @property
     def piece(self) -> Interval:
@@ -545,14 +604,14 @@ class Cut:
 
         Both lengths are aligned to the epoch and one divides the other, so a piece lies in one block and one session.
         """
-        seconds = min(self.minutes * 60, self.session.seconds if self.session else self.minutes * 60)
+        seconds = min(self.minutes * 60, self.period.seconds if self.period else self.minutes * 60)
         return next(interval for interval in Interval if interval.seconds == seconds)
 
     def placed(self, pieces: Rows) -> Rows:
         """Add the start of each piece's session as ``timestamp``, and the number of its block as ``block_id``."""
         time = nw.col(BUCKET)
-        if self.session:
-            pieces = pieces.with_columns(bucket_start(time, self.session).alias("timestamp"))
+        if self.period:
+            pieces = pieces.with_columns(bucket_start(time, self.period).alias("timestamp"))
         else:
             pieces = _with_month_start(pieces, time, "timestamp")
         block = (time - nw.col("timestamp")) // (self.minutes * MINUTE)
@@ -561,8 +620,8 @@ class Cut:
     def with_end(self, sessions: Rows) -> Rows:
         """Add the end of the session that starts at ``timestamp``."""
         start = nw.col("timestamp")
-        if self.session:
-            return sessions.with_columns((start + self.session.seconds * SECOND).alias("period_end"))
+        if self.period:
+            return sessions.with_columns((start + self.period.seconds * SECOND).alias("period_end"))
         # 31 days after the first day of a month is one of the first four days of the next month.
         return _with_month_start(sessions, start + 31 * DAY, "period_end")
 
@@ -637,7 +696,7 @@ def rows_of(profile_parts: Parts, cut: Cut) -> Rows:
     """Return the price rows of each session, with what the session has: its prices, its end and its outermost rows."""
     rows = counted(
         profile_parts.ranges,
-        _traded(profile_parts, cut, ["session", "row"], cut.session or Interval.DAY),
+        _traded(profile_parts, cut, ["session", "row"], cut.period or Interval.DAY),
         cut.grid,
     )
     row = nw.col("row")
@@ -667,7 +726,7 @@ def _touches(profile_parts: Parts, cut: Cut) -> Rows:
     )
 
 
-def _traded(profile_parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
+def _traded(profile_parts: Parts, cut: Cut, key: list[str], interval: AnyInterval) -> Rows:
     """Return the traded volumes of each key.
 
     ``interval`` is the longest interval that lies within one time block or session of the key; for months it is a day.
@@ -678,7 +737,7 @@ def _traded(profile_parts: Parts, cut: Cut, key: list[str], interval: Interval) 
         cut.grid.row(nw.col("price")).alias("row"),
         *_SUMMED,
     )
-    is_summed = cut.session is None and interval is Interval.DAY
+    is_summed = cut.period is None and interval is Interval.DAY
     # The profile's volume is the float sum of two volumes; summing it in parts rounds it to their decimal sum.
     sum_columns = _SUMMED if is_summed else ("volume",)
     volumes = exact.in_parts(profile_parts.numbered(cut.placed(profile)), *sum_columns)
@@ -696,11 +755,14 @@ def _opened(
     amount: Literal["coin", "quote"],
     *,
     united: bool,
-) -> tuple[OpenTable[IntoFrameT], Parts]:
-    """Open minute candles and profiles; return the table of the candles, and the parts of market profiles."""
-    table = OpenTable.of(candles, needed_of_candles())
-    levels = OpenTable.of(profile, needed_of_profile(amount=amount), parameter="profile")
-    return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
+) -> tuple[Cut, OpenTable[IntoFrameT], Parts]:
+    """Open minute candles and profiles; return the cut, the table of the candles, and the parts of market profiles."""
+    cut, table = cut.running(OpenTable.of(candles, needed_of_candles()))
+    if cut.clock and not cut.clock.has_whole_minutes:
+        expected = "a session that opens and closes on whole minutes, for candles of minutes"
+        raise QueryError("session", got=str(cut.session), expected=expected)
+    levels = cut.moved(OpenTable.of(profile, needed_of_profile(amount=amount), parameter="profile").rows)
+    return cut, table, _cut_minutes(table.rows, levels, cut, amount, united=united, eager=table.is_eager)
 
 
 def _cut_minutes(
@@ -808,7 +870,7 @@ def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
     )
 
 
-def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> Parts:
+def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[AnyInterval], Rows], cut: Cut) -> Parts:
     """Return the parts of market profiles, from candles of pieces and from the ranges of rows that they touched."""
     sessions = (
         _sessions(cut.placed(blocks))
@@ -863,7 +925,9 @@ def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
         (is_single & ~is_in_tail).alias("is_single_print"),
         ((row == highest) & ~is_single).alias("is_poor_high"),
         ((row == lowest) & ~is_single).alias("is_poor_low"),
-        (nw.lit(False) if now is None else block_end > now).alias("is_in_progress"),
+        (nw.lit(False) if now is None else block_end > (cut.clock.now(now) if cut.clock else now)).alias(
+            "is_in_progress"
+        ),
     )
 
 

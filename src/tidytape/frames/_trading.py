@@ -67,9 +67,9 @@ def with_session(
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for times in sessions_near(session, first, last):
         facts = (times.open, times.close, _midnight(times), times.break_start or 0, times.break_end or 0)
-        for day in _days(times.open, times.close):
+        for day in days_of(times.open, times.close):
             by_day.setdefault((day,), []).append(facts)
-    return _with_span(rows, nw.col(by), by_day, _FACTS, prefix=prefix)
+    return with_span(rows, nw.col(by), by_day, _FACTS, prefix=prefix)
 
 
 def _midnight(times: SessionTimes) -> int:
@@ -77,12 +77,12 @@ def _midnight(times: SessionTimes) -> int:
     return (times.session_date - date(1970, 1, 1)).days * DAY
 
 
-def _days(start: int, end: int) -> range:
+def days_of(start: int, end: int) -> range:
     """Return the starts of the UTC days that a span overlaps. [ns since the epoch]"""
     return range(start - start % DAY, end, DAY)
 
 
-def _with_span(
+def with_span(
     rows: nw.LazyFrame[Any],
     time: nw.Expr,
     by_day: Mapping[tuple[int, ...], Sequence[tuple[int, ...]]],
@@ -117,7 +117,7 @@ def _with_span(
                 spans[place][number] if place < len(spans) else 0 for spans in by_day.values()
             ]
     days = rows.with_columns(bucket_start(time, frame_interval("1d")).alias("__day"))
-    joined = _joined(days, _table(rows, table), on)
+    joined = _joined(days, numbers_table(rows, table), on)
     found = {name: nw.lit(None, nw.Int64) for name in facts}
     for place in range(width):
         of_place = {name: nw.col(f"__{name}_{place}") for name in facts}
@@ -205,15 +205,19 @@ class TradedIntervals:
 
 
 def _parts(sessions: Iterable[SessionTimes], *, is_long: bool) -> Iterator[tuple[int, int]]:
-    """Yield the times in which a market trades, without breaks; for long intervals the dates of its sessions. [ns]"""
+    """Yield the times in which a market trades; for long intervals the dates of its sessions. [ns]"""
     for times in sessions:
         if is_long:
             yield _midnight(times), _midnight(times) + 1
-        elif times.break_start is None or times.break_end is None:
-            yield times.open, times.close
         else:
-            yield times.open, times.break_start
-            yield times.break_end, times.close
+            yield from parts_of(times)
+
+
+def parts_of(times: SessionTimes) -> list[tuple[int, int]]:
+    """Return the times of a session in which the market trades: two if there is a break. [ns since the epoch]"""
+    if times.break_start is None or times.break_end is None:
+        return [(times.open, times.close)]
+    return [(times.open, times.break_start), (times.break_end, times.close)]
 
 
 def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> nw.LazyFrame[Any]:
@@ -226,10 +230,10 @@ def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> 
         for run in zip(
             intervals.begins.tolist(), intervals.ends.tolist(), intervals.before.tolist(), strict=True
         ):
-            for day in _days(run[0], run[1]):
+            for day in days_of(run[0], run[1]):
                 by_day.setdefault((day, intervals.length), []).append(run)
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    found = _with_span(rows, bucket, by_day, ("begin", "end", "before"), keys=["__length"], prefix="__run_")
+    found = with_span(rows, bucket, by_day, ("begin", "end", "before"), keys=["__length"], prefix="__run_")
     steps = (
         ((bucket - nw.col("__run_begin")).cast(nw.Float64) / length.cast(nw.Float64)).round().cast(nw.Int64)
     )
@@ -248,7 +252,7 @@ def with_starts(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals], name
     table = {column: [run[place] for run in runs] for place, column in enumerate(names)}
     number = nw.col("__number")
     others = [column for column in rows.collect_schema().names() if column != name]
-    joined = rows.join(_table(rows, table), on="__length")
+    joined = rows.join(numbers_table(rows, table), on="__length")
     within_run = joined.filter((number >= nw.col("__first")) & (number < nw.col("__stop")))
     start = nw.col("__begin") + (number - nw.col("__first")) * nw.col("__length")
     return within_run.select(*others, start.alias(name))
@@ -296,7 +300,7 @@ def _is_trading(prefix: str) -> nw.Expr:
     return ~nw.col(f"{prefix}open").is_null() & ~in_break
 
 
-def _table(rows: nw.LazyFrame[Any], columns: Mapping[str, Sequence[int]]) -> nw.LazyFrame[Any]:
+def numbers_table(rows: nw.LazyFrame[Any], columns: Mapping[str, Sequence[int]]) -> nw.LazyFrame[Any]:
     """Return a table of integers on the engine of some rows."""
     if not in_sql(rows):
         polars = rows.implementation.to_native_namespace()

@@ -140,7 +140,7 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
         for scan, minutes_of_scan in zip(scans, minutes_of_scans, strict=True)
     )
     block_minutes = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
-    cut = Cut.of(first_scan.interval, first_scan.block_size, query.tpo_session, block_minutes)
+    cut = Cut.of(first_scan.interval, first_scan.block_size, None, query.tpo_session, block_minutes)
     is_in_window = nw.col("timestamp").is_between(first_scan.start, first_scan.end, closed="left")
     levels, sessions = (
         table.filter(is_in_window).to_native()
