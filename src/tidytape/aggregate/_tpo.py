@@ -510,7 +510,7 @@ class Parts:
 
     sessions: Rows
     ranges: Rows
-    traded: Callable[[AnyInterval], Rows]
+    traded: Callable[[Interval], Rows]
 
     def numbered(self, rows: Rows) -> Rows:
         """Add the number of each row's session."""
@@ -607,6 +607,11 @@ class Cut:
         seconds = min(self.minutes * 60, self.period.seconds if self.period else self.minutes * 60)
         return next(interval for interval in Interval if interval.seconds == seconds)
 
+    @property
+    def whole(self) -> Interval:
+        """The interval of a session; a day where that is no interval of the service."""
+        return self.period if isinstance(self.period, Interval) else Interval.DAY
+
     def placed(self, pieces: Rows) -> Rows:
         """Add the start of each piece's session as ``timestamp``, and the number of its block as ``block_id``."""
         time = nw.col(BUCKET)
@@ -696,7 +701,7 @@ def rows_of(profile_parts: Parts, cut: Cut) -> Rows:
     """Return the price rows of each session, with what the session has: its prices, its end and its outermost rows."""
     rows = counted(
         profile_parts.ranges,
-        _traded(profile_parts, cut, ["session", "row"], cut.period or Interval.DAY),
+        _traded(profile_parts, cut, ["session", "row"], cut.whole),
         cut.grid,
     )
     row = nw.col("row")
@@ -726,10 +731,11 @@ def _touches(profile_parts: Parts, cut: Cut) -> Rows:
     )
 
 
-def _traded(profile_parts: Parts, cut: Cut, key: list[str], interval: AnyInterval) -> Rows:
+def _traded(profile_parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
     """Return the traded volumes of each key.
 
-    ``interval`` is the longest interval that lies within one time block or session of the key; for months it is a day.
+    ``interval`` is the longest interval that lies within one time block or session of the key; for months and on a
+    clock it is a day.
     """
     profile = profile_parts.traded(interval).select(
         *MARKET,
@@ -737,7 +743,7 @@ def _traded(profile_parts: Parts, cut: Cut, key: list[str], interval: AnyInterva
         cut.grid.row(nw.col("price")).alias("row"),
         *_SUMMED,
     )
-    is_summed = cut.period is None and interval is Interval.DAY
+    is_summed = not isinstance(cut.period, Interval) and interval is Interval.DAY
     # The profile's volume is the float sum of two volumes; summing it in parts rounds it to their decimal sum.
     sum_columns = _SUMMED if is_summed else ("volume",)
     volumes = exact.in_parts(profile_parts.numbered(cut.placed(profile)), *sum_columns)
@@ -870,7 +876,7 @@ def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
     )
 
 
-def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[AnyInterval], Rows], cut: Cut) -> Parts:
+def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> Parts:
     """Return the parts of market profiles, from candles of pieces and from the ranges of rows that they touched."""
     sessions = (
         _sessions(cut.placed(blocks))
