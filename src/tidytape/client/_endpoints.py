@@ -761,7 +761,9 @@ class Endpoints(
         warn_of_empty(in_every_part(Window.of(query.queries), reasons))
 
     def _parts(self, query: FetchQuery) -> list[FetchQuery]:
-        """Split a query into queries of one request each, in the query's order of time."""
+        """Split a query into queries of one request each, in the query's order of time; sessions stay together."""
+        if query.session is not None:
+            return [query]
         window = Window.of(query.queries)
         parts = covering(window, [window.unaligned], burst=self._settings.quota.burst)
         order = window.query.sort_direction

@@ -16,6 +16,7 @@ from tidytape._other_clients import explained, unknown_name
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES, Interval, Selection
 from tidytape.client._display import facts_table, of_query
+from tidytape.client._session_profiles import profile_fields, whole_sessions
 from tidytape.client._window import Times
 from tidytape.errors import QueryError, counted
 from tidytape.frames._sources import CLIENT_CALLS
@@ -23,6 +24,7 @@ from tidytape.query import PointsQuery
 from tidytape.query._points import PointFields
 from tidytape.query._values import Names, TimeLike, flag, many
 from tidytape.schema import TPO_SESSIONS, Schema, schema_of
+from tidytape.sessions import Session
 from tidytape.wire import levels_of, sessions_of
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class FetchQuery:
     relative : tuple of (str, str)
         The times as the caller wrote them, if they depend on the time of the call; else empty. ``queries`` has the
         absolute times.
+    session : Session, optional
+        The session whose profiles `finish` computes, of minutes that cover whole sessions.
 
     Examples
     --------
@@ -74,6 +78,9 @@ class FetchQuery:
 
     relative: tuple[tuple[str, str], ...] = ()
     """The times as the caller wrote them, if they depend on the time of the call."""
+
+    session: Session | None = None
+    """The session whose profiles `finish` computes; the queries then cover whole sessions."""
 
     if not TYPE_CHECKING:  # a type checker would accept any name at all
 
@@ -124,6 +131,8 @@ class FetchQuery:
 
     def over(self, start: int, end: int) -> FetchQuery:
         """Return the same query with absolute times."""
+        if self.session is not None:
+            start, end = whole_sessions(self.session, start, end)
         query = self.queries[0].model_copy(update={"start": start, "end": end})
         return replace(self, queries=(query,), relative=())
 
@@ -738,7 +747,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         normalized_symbol: Names = None,
         category: Names = None,
         block_minutes: int | None = None,
-        session: str | None = None,
+        session: Session | str | None = None,
         block_size: float | str | Decimal | None = None,
         sort_direction: str = "asc",
         quote: str | None = None,
@@ -760,10 +769,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
             weight of the request. Pass at least one of ``interval`` and ``session``.
         block_minutes : int, optional
             Length of a time block: 5, 30, 60 or 240; by default 30. [min]
-        session : str, optional
+        session : Session or str, optional
             Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
             months on the first. Without it a session is one ``interval`` long. A session that began before
-            ``start`` is left out.
+            ``start`` is left out. Or a `tidytape.Session`: the client fetches minutes by side, which
+            `metadata.weight` counts, and computes the sessions that open in the window as
+            `tidytape.aggregate.candle_tpo` does, whole ones to their close; ``block_size`` is then needed.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
@@ -830,7 +841,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         normalized_symbol: Names = None,
         category: Names = None,
         block_minutes: int | None = None,
-        session: str | None = None,
+        session: Session | str | None = None,
         block_size: float | str | Decimal | None = None,
         sort_direction: str = "asc",
         quote: str | None = None,
@@ -849,10 +860,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
             weight of the request. Pass at least one of ``interval`` and ``session``.
         block_minutes : int, optional
             Length of a time block: 5, 30, 60 or 240; by default 30. [min]
-        session : str, optional
+        session : Session or str, optional
             Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
             months on the first. Without it a session is one ``interval`` long. A session that began before
-            ``start`` is left out.
+            ``start`` is left out. Or a `tidytape.Session`: the client fetches minutes by side, which
+            `metadata.weight` counts, and computes the sessions that open in the window as
+            `tidytape.aggregate.candle_tpo` does, whole ones to their close; ``block_size`` is then needed.
         quote : str, optional
             ``USD`` converts the volumes to USD; prices stay in the quote of the market.
         group_by : str, optional
@@ -904,10 +917,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day.select("val_price", "poc_price", "vah_price").rows()
         [(...)]
         """
-        query = _tpo(locals())
+        query = _tpo(locals(), of_sessions=True)
         grouped = query.queries[0].group_by is not None
         schema = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
-        return self._points(replace(query, schema=schema, finish=sessions_of))
+        finish = sessions_of if query.session is None else query.finish
+        return self._points(replace(query, schema=schema, finish=finish))
 
     # --- heatmaps ---
 
@@ -1235,8 +1249,14 @@ class SeriesMethods(ABC, Generic[ResultT]):
         return self._points(FetchQuery.of("TOKEN_SUPPLY_AGG", locals()))
 
 
-def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
+def _tpo(arguments: Mapping[str, Any], *, of_sessions: bool = False) -> FetchQuery:
     """Return the query of a market profile; in a PointsQuery two of its arguments have the prefix ``tpo_``."""
+    if isinstance(session := arguments["session"], Session):
+        own_fields, finish = profile_fields(arguments, of_sessions=of_sessions)
+        query = FetchQuery.of("TRADE_AGG", own_fields)
+        of_session = replace(query, schema=schema_of("TPO_AGG"), finish=finish, session=session)
+        window = query.queries[0].start, query.queries[-1].end
+        return replace(of_session.over(*window), relative=query.relative)
     field_names = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
     fields = {field_names.get(name, name): value for name, value in arguments.items()}
     if fields["interval"] is None:

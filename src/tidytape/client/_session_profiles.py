@@ -1,0 +1,92 @@
+"""Market profiles of a caller's session: the service has UTC days, so the client fetches minutes and computes here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tidytape.errors import QueryError
+from tidytape.times import SECOND
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tidytape.sessions import Session
+
+
+def profile_fields(
+    arguments: Mapping[str, Any], *, of_sessions: bool
+) -> tuple[dict[str, Any], Callable[[pl.DataFrame], pl.DataFrame]]:
+    """Return the arguments of a query for the minutes of a profile, and the function that computes it of them.
+
+    Raises
+    ------
+    QueryError
+        If the client cannot compute what the arguments ask for.
+    """
+    fields = dict(arguments)
+    session, block_size = fields.pop("session"), fields.pop("block_size")
+    block_minutes, interval = fields.pop("block_minutes"), fields.pop("interval")
+    reasons = {
+        "interval": (interval not in {None, "1d"}, interval, "1d or nothing, with a Session"),
+        "block_size": (
+            block_size is None,
+            None,
+            "the height of a level, with a Session: the client computes here",
+        ),
+        "limit": (fields["limit"] is not None, fields["limit"], "start and end, with a Session"),
+        "group_by": (fields["group_by"] is not None, fields["group_by"], "nothing, with a Session"),
+        "sort_direction": (
+            fields["sort_direction"] != "asc",
+            fields["sort_direction"],
+            "asc, with a Session",
+        ),
+    }
+    for parameter, (is_wrong, got, expected) in reasons.items():
+        if is_wrong:
+            raise QueryError(parameter, got=got, expected=expected)
+    options = {"session": session, "block_size": block_size}
+    if block_minutes is not None:
+        options["block_minutes"] = block_minutes
+    return fields | {"interval": "1m"}, partial(_computed, options=options, of_sessions=of_sessions)
+
+
+def _computed(
+    minutes: pl.DataFrame, *, options: Mapping[str, Any], of_sessions: bool = False
+) -> pl.DataFrame:
+    """Return the levels, or the sessions, of minute candles by side; whether a session goes on is not known."""
+    import polars as pl
+
+    from tidytape.aggregate import candle_tpo, candle_tpo_sessions
+
+    if of_sessions:
+        return candle_tpo_sessions(minutes, **options)
+    return candle_tpo(minutes, **options).with_columns(is_in_progress=pl.lit(None, pl.Boolean))
+
+
+def whole_sessions(session: Session, start: int, end: int) -> tuple[int, int]:
+    """Return the first open and the last close of the sessions that open in a window, on whole minutes. [s]
+
+    Raises
+    ------
+    QueryError
+        If no session opens in the window, or one opens within a minute.
+    """
+    nearby = timedelta(days=3)
+    first, last = (datetime.fromtimestamp(time, UTC).date() for time in (start, end))
+    sessions = [
+        times
+        for times in session._between(first - nearby, last + nearby)
+        if start * SECOND <= times.open < end * SECOND
+    ]
+    if not sessions:
+        window = " to ".join(f"{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%MZ}" for time in (start, end))
+        raise QueryError("start", got=window, expected=f"a window in which a session of {session} opens")
+    opens, closes = sessions[0].open // SECOND, sessions[-1].close // SECOND
+    if opens % 60 or closes % 60:
+        raise QueryError(
+            "session", got=str(session), expected="a session that opens and closes on whole minutes"
+        )
+    return opens, closes
