@@ -20,7 +20,7 @@ from tidytape.frames._dialects import in_sql
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import as_dates, bucket_start
 from tidytape.sessions import Session, SessionTimes
-from tidytape.times import DAY, MONDAY, SECOND, frame_interval
+from tidytape.times import DAY, MONDAY, SECOND, WEEK, frame_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,6 +70,87 @@ def with_session(
         for day in _days(times.open, times.close):
             by_day.setdefault((day,), []).append(facts)
     return _with_span(rows, nw.col(by), by_day, _FACTS, prefix=prefix)
+
+
+def with_trading_time(
+    rows: nw.LazyFrame[Any],
+    session: Session,
+    *,
+    first: int,
+    last: int,
+    kinds: Iterable[bool],
+    prefix: str = "__",
+    by: str = "timestamp",
+) -> nw.LazyFrame[Any]:
+    """Add how long the market traded before a time, so that two times with one number have no trading between them.
+
+    Parameters
+    ----------
+    rows, session, first, last, prefix, by
+        As in `with_session`. The rows have ``__is_long``, 1 if time is counted in sessions: each counts at its middle,
+        which lies in the candle of its day, whether the candle starts at its open or at midnight. Else it is 0, and
+        trading is counted in ns, without breaks.
+    kinds : iterable of bool
+        The values of ``__is_long``.
+
+    Returns
+    -------
+    narwhals LazyFrame
+        The rows, and with the prefix
+
+        - ``traded`` : int64, since some time before the first row. [ns or sessions]
+        - ``is_start`` : bool, whether the market was closed before it next trades; a break does not close it.
+        - ``of_year`` : int64, the sessions whose dates lie in the year of the session in which it next trades.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> stocks = Session("09:30", "16:00", zone="America/New_York")
+    >>> times = [hour * 3_600 * SECOND for hour in (478_643, 478_646, 478_664)]  # 8 August 2024, 19:00, 22:00, 16:00
+    >>> rows = nw.from_native(pl.LazyFrame({"timestamp": times, "__is_long": [0, 0, 0]}))
+    >>> timed = with_trading_time(rows, stocks, first=times[0], last=times[-1], kinds=[False]).collect()
+    >>> hours = timed.select((nw.col("__traded") - nw.col("__traded").min()).cast(nw.Float64) / (3_600 * SECOND))
+    >>> hours["__traded"].to_list(), timed["__is_start"].to_list()
+    ([0.0, 1.0, 3.5], [False, True, False])
+    """
+    facts = ("begin", "end", "before", "is_trading", "last_start", "of_year")
+    by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for is_long in kinds:
+        for span in _trading_spans(session, first - WEEK, last + 2 * WEEK, is_long=is_long):
+            for day in _days(span[0], span[1]):
+                by_day.setdefault((day, int(is_long)), []).append(span)
+    time = nw.col(by)
+    spans = _with_span(rows, time, by_day, facts, keys=["__is_long"], prefix="__span_")
+    since_begin = (time - nw.col("__span_begin")) * nw.col("__span_is_trading")
+    return spans.select(
+        *rows.collect_schema().names(),
+        (nw.col("__span_before") + since_begin).alias(f"{prefix}traded"),
+        (time <= nw.col("__span_last_start")).alias(f"{prefix}is_start"),
+        nw.col("__span_of_year").alias(f"{prefix}of_year"),
+    )
+
+
+def _trading_spans(session: Session, start: int, end: int, *, is_long: bool) -> Iterator[tuple[int, ...]]:
+    """Yield the spans, with and without trading, that [start, end) consists of, see `with_trading_time`. [ns]"""
+    sessions = sessions_near(session, start, end)
+    of_year = {
+        year: len(session._between(date(year, 1, 1), date(year + 1, 1, 1)))
+        for year in {times.session_date.year for times in sessions}
+    }
+    half = session._length // timedelta(microseconds=2) * 1_000
+    traded, number = 0, 0
+    for times in sessions:
+        number, middle = of_year[times.session_date.year], times.open + half
+        parts = [(middle, middle + 1)] if is_long else _parts([times], is_long=False)
+        for begin, stop in parts:
+            # The last time from which on the next trade is the first after a night; none before a break ends.
+            is_first = start < begin and (is_long or begin != times.break_end)
+            last_start = begin if is_first else begin - DAY
+            if start < begin:
+                yield start, begin, traded, 0, last_start, number
+            yield begin, stop, traded, 1, last_start, number
+            traded, start = traded + stop - begin, stop
+    yield start, end, traded, 0, end, number
 
 
 def _midnight(times: SessionTimes) -> int:

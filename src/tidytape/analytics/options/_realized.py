@@ -12,6 +12,7 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import (
     VolatilityUnit,
+    a_session,
     integer,
     nanoseconds,
     one_of,
@@ -20,16 +21,18 @@ from tidytape.analytics._arguments import (
 )
 from tidytape.analytics._series import require_one_engine, warn_unless_met
 from tidytape.analytics._smile import above_zero
+from tidytape.analytics.options._nights import SUMS, Nights
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
-from tidytape.errors import QueryError
+from tidytape.errors import GapWarning, QueryError, counted, warn
 from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import LATEST, joined
 from tidytape.frames._sorted import in_order, is_new
 from tidytape.frames._table import OpenTable
+from tidytape.sessions import Session
 from tidytape.times import DAY, frame_interval
 
-_REALIZED = ("realized_volatility", "estimator", "window")
-_MEASURES = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
+_REALIZED = ("realized_volatility", "estimator", "window", "overnight")
+_MEASURES = {name: f"realized_{name}" for name in (*MARKET, *_REALIZED[1:])}
 _RESULTS = ("volatility_risk_premium", "variance_risk_premium")
 
 _BEFORE = nw.col("__before")
@@ -69,8 +72,10 @@ def realized_volatility(
     window: int,
     estimator: Estimator = "close_to_close",
     interval: str | None = None,
-    days_per_year: float = 365.0,
+    days_per_year: float | None = None,
     by: str | Iterable[str] | None = None,
+    session: Session | None = None,
+    overnight: Literal["keep", "drop"] = "keep",
 ) -> IntoFrameT:
     r"""Realised volatility over the last candles, per year.
 
@@ -154,40 +159,62 @@ def realized_volatility(
     [None, None, None, 32.6]
     """
     one_of("estimator", estimator, _TERMS)
+    one_of("overnight", overnight, ("keep", "drop"))
     window = integer("window", window, least=2)
-    per_year = positive("days_per_year", days_per_year) * DAY
+    days = positive("days_per_year", 365.0 if days_per_year is None else days_per_year)
+    if session is None and overnight == "drop":
+        raise QueryError("overnight", got="drop", expected="'keep', or a session too")
     prices = OHLC if estimator != "close_to_close" else ("close",)
     table = OpenTable.of(
         frame, [] if interval is not None else ["interval"], times=["timestamp"], numbers=prices
     )
+    nights = None
+    # The day of the service has no night.
+    if session is not None and not a_session(session).is_utc_day:
+        table = OpenTable.of(table, optional=["open"])
+        nights = Nights(session, keeps=overnight == "keep", has_open="open" in table.names)
+        prices = [name for name in OHLC if name in prices or (name == "open" and nights.has_open)]
     series_columns = table.series_columns(by, without=("timestamp", *OHLC, *_REALIZED))
+    candle_length = None if interval is None else frame_interval(interval).nanoseconds
     # Some engines need a partition column for a window function, and engines sort null times differently.
     rows = table.rows.with_columns(
         __one=nw.lit(1),
         __time=nw.col("timestamp").fill_null(LATEST),
-        __length=table.lengths if interval is None else nw.lit(frame_interval(interval).nanoseconds),
+        __length=table.lengths if candle_length is None else nw.lit(candle_length),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
+    keys = series_columns
+    if nights is not None:
+        rows, keys = nights.placed(rows, candle_length), [*series_columns, "__is_closed"]
     candles: Any = rows
     if table.is_eager:
-        in_memory = in_order(rows.collect("polars").to_native(), [*series_columns, "__time"])
+        in_memory = in_order(rows.collect("polars").to_native(), [*keys, "__time"])
         # The first candle of a series follows no other, so it has no length that a time between two candles equals.
-        lengths = in_memory["__length"].set(is_new(in_memory, series_columns), None)
+        lengths = in_memory["__length"].set(is_new(in_memory, keys), None)
         candles = nw.from_native(in_memory.with_columns(lengths))
-    result = _with_variance(candles, ["__one", *series_columns], estimator, window).select(
+    with_variance = _with_variance(candles, ["__one", *keys], estimator, window, nights)
+    per_year = nw.col("__variance") * (days * DAY / nw.col("__length"))
+    if nights is not None:
+        sessions_a_year = nw.col("__of_year") if days_per_year is None else nw.lit(days)
+        per_year = nights.per_session(nw.col("__variance")) * sessions_a_year
+    result = with_variance.select(
         *series_columns,
         "timestamp",
-        realized_volatility=(nw.col("__variance") * (per_year / nw.col("__length"))).sqrt() * 100.0,
+        realized_volatility=per_year.sqrt() * 100.0,
         estimator=nw.lit(estimator),
         window=nw.lit(window, nw.Int64),
+        **({} if nights is None else {"overnight": nw.lit(overnight)}),
     )
+    if table.is_eager and result["realized_volatility"].is_null().all():
+        _warn_of_gaps(with_variance, series_columns, estimator, window, nights)
     return table.closed(result, sort=[*series_columns, "timestamp"])
 
 
-def _with_variance(candles: Any, keys: list[str], estimator: str, window: int) -> Any:
+def _with_variance(candles: Any, keys: list[str], estimator: str, window: int, nights: Nights | None) -> Any:
     """Add ``__variance``, the variance per candle over the window; null if a candle in it is missing or null.
 
-    Candles in memory are sorted by series and time, and the first of each series has no ``__length``.
+    Candles in memory are sorted by series and time, and the first of each series has no ``__length``. With ``nights``
+    the `SUMS` are added too.
     """
 
     def in_series(value: nw.Expr) -> nw.Expr:
@@ -195,36 +222,66 @@ def _with_variance(candles: Any, keys: list[str], estimator: str, window: int) -
         return value.over(*keys, order_by="__time") if is_lazy else value
 
     time, length, terms = nw.col("__time"), nw.col("__length"), _TERMS[estimator]
-    if_next = nw.when(nw.col("__since") == length, length > 0)
-    has_returns = not _RETURNS.isdisjoint(terms)
+    since, is_next = time - in_series(time.shift(1)), nw.col("__since") == length
+    # Ranges know of no gap. The oldest candle of the window need not follow another.
+    sums, least = {"__follows": window - 1} if _RETURNS.isdisjoint(terms) else {}, None
+    if nights is not None:
+        sums, least = dict.fromkeys(("__follows", *SUMS), window), nights.least
+        since = nw.col("__from") - in_series(nw.col("__until").shift(1))
+        is_next = (nw.col("__since") == 0) & ~(_BEFORE.is_null() | nw.col("close").is_null())
+        terms = nights.terms(terms, is_range=_RETURNS.isdisjoint(terms))
+    if_next = nw.when(is_next, length > 0)
     candles_with_terms = (
-        candles.with_columns(
-            __before=in_series(nw.col("close").shift(1)), __since=time - in_series(time.shift(1))
-        )
+        candles.with_columns(__before=in_series(nw.col("close").shift(1)), __since=since)
         # A return over a gap is null, and so is the variance of a window with it.
         .with_columns(__before=if_next.then(_BEFORE), __follows=if_next.then(nw.lit(1.0)))
         .with_columns(**terms)
         .with_columns(
             in_series(
-                nw.col(name).rolling_var(window) if name in _RETURNS else nw.col(name).rolling_mean(window)
+                nw.col(name).rolling_var(window, min_samples=least)
+                if name in _RETURNS
+                else nw.col(name).rolling_mean(window)
             )
             for name in terms
+            if name not in sums
+        )
+        .with_columns(
+            __whole=in_series(nw.col("__follows").rolling_sum(sums["__follows"])) if sums else "__follows"
+        )
+        .with_columns(
+            in_series(nw.col(name).rolling_sum(rows)) for name, rows in sums.items() if name in SUMS
         )
     )
-    if not has_returns:  # ranges know of no gap; the oldest candle of the window need not follow another
-        candles_with_terms = candles_with_terms.with_columns(
-            in_series(nw.col("__follows").rolling_sum(window - 1))
-        )
     variance = nw.col(next(iter(terms)))
     if estimator == "yang_zhang":
+        if nights is not None:
+            # Shorter candles have what lies between them among the `SUMS`.
+            variance = nw.when(nw.col("__is_long") == 1).then(variance).otherwise(0.0) * float(nights.keeps)
         k = 0.34 / (1.34 + (window + 1) / (window - 1))
         variance = variance + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
     # Rounding may put a variance of zero slightly below zero. Impossible prices put it far below; it has no root then.
     is_variance = variance > -_ROUNDING
     variance = nw.when(variance > 0).then(variance).otherwise((variance * 0.0).abs())
     return candles_with_terms.with_columns(
-        __variance=nw.when(~nw.col("__follows").is_null(), is_variance).then(variance)
+        __variance=nw.when(~nw.col("__whole").is_null(), is_variance).then(variance)
     )
+
+
+def _warn_of_gaps(
+    candles: Any, series_columns: list[str], estimator: str, window: int, nights: Nights | None
+) -> None:
+    """Warn if a series is long enough for the window, but no candles follow one another for so long."""
+    needed = window if nights is None and _RETURNS.isdisjoint(_TERMS[estimator]) else window + 1
+    runs = candles.with_columns(__run=nw.col("__follows").is_null().cast(nw.Int64).cum_sum())
+    longest, most = (
+        grouped.agg(rows=nw.len())["rows"].max() or 0
+        for grouped in (runs.group_by("__run"), candles.group_by("__one", *series_columns))
+    )
+    if longest < needed <= most:
+        remedy = "if the market closes at times, pass its session=" if nights is None else "see quality.gaps"
+        follow = f"at most {counted(longest, 'candle')} in a row {'has' if longest == 1 else 'have'} no gap"
+        message = f"every row is null, because {follow}, and window={window} needs {needed}; {remedy}"
+        warn(GapWarning(f"realized_volatility: {message}"))
 
 
 def volatility_risk_premium(
