@@ -78,7 +78,6 @@ def with_trading_time(
     *,
     first: int,
     last: int,
-    kinds: Iterable[bool],
     prefix: str = "__",
     by: str = "timestamp",
 ) -> nw.LazyFrame[Any]:
@@ -90,8 +89,6 @@ def with_trading_time(
         As in `with_session`. The rows have ``__is_long``, 1 if time is counted in sessions: each counts at its middle,
         which lies in the candle of its day, whether the candle starts at its open or at midnight. Else it is 0, and
         trading is counted in ns, without breaks.
-    kinds : iterable of bool
-        The values of ``__is_long``.
 
     Returns
     -------
@@ -108,14 +105,14 @@ def with_trading_time(
     >>> stocks = Session("09:30", "16:00", zone="America/New_York")
     >>> times = [hour * 3_600 * SECOND for hour in (478_643, 478_646, 478_664)]  # 8 August 2024, 19:00, 22:00, 16:00
     >>> rows = nw.from_native(pl.LazyFrame({"timestamp": times, "__is_long": [0, 0, 0]}))
-    >>> timed = with_trading_time(rows, stocks, first=times[0], last=times[-1], kinds=[False]).collect()
+    >>> timed = with_trading_time(rows, stocks, first=times[0], last=times[-1]).collect()
     >>> hours = timed.select((nw.col("__traded") - nw.col("__traded").min()).cast(nw.Float64) / (3_600 * SECOND))
     >>> hours["__traded"].to_list(), timed["__is_start"].to_list()
     ([0.0, 1.0, 3.5], [False, True, False])
     """
     facts = ("begin", "end", "before", "is_trading", "last_start", "of_year")
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for is_long in kinds:
+    for is_long in (False, True):
         for span in _trading_spans(session, first - WEEK, last + 2 * WEEK, is_long=is_long):
             for day in _days(span[0], span[1]):
                 by_day.setdefault((day, int(is_long)), []).append(span)

@@ -41,12 +41,7 @@ class Nights:
     keeps: bool
     has_open: bool
 
-    @property
-    def least(self) -> int | None:
-        """The fewest returns of a window, if some of its candles have none; else None."""
-        return None if self.has_open or self.keeps else 2
-
-    def placed(self, candles: Rows, interval: int | None) -> Rows:
+    def placed(self, candles: Rows) -> Rows:
         """Add where each candle lies in the trading time.
 
         ``__from`` and ``__until``, the trading time before its start and before its end, see `with_trading_time`; and
@@ -58,11 +53,8 @@ class Nights:
             __end=nw.col("timestamp") + length,
             __is_long=nw.when(length >= DAY).then(number).otherwise(nw.lit(0, nw.Int64())),
         )
-        kinds = (False, True) if interval is None else (interval >= DAY,)
         for prefix, time in (("__", "timestamp"), ("__end_", "__end")):
-            candles = with_trading_time(
-                candles, self.session, first=first, last=last, kinds=kinds, prefix=prefix, by=time
-            )
+            candles = with_trading_time(candles, self.session, first=first, last=last, prefix=prefix, by=time)
         trades = nw.col("__end_traded") > nw.col("__traded")
         return candles.with_columns(
             __from=nw.col("__traded"),
@@ -78,14 +70,11 @@ class Nights:
         """
         terms, has_return = dict(terms), nw.lit(value=True)
         if "__close_to_close" in terms:
-            from_close = terms["__close_to_close"]
+            from_close, from_open = terms["__close_to_close"], (nw.col("close") / nw.col("open")).log()
             is_after_night = _IS_START & ~_IS_LONG if self.keeps else _IS_START
-            if self.has_open:
-                from_open = (nw.col("close") / nw.col("open")).log()
-                terms["__close_to_close"] = nw.when(is_after_night).then(from_open).otherwise(from_close)
-            elif not self.keeps:
-                has_return = ~is_after_night
-                terms["__close_to_close"] = nw.when(has_return).then(from_close)
+            has_return = ~is_after_night | nw.lit(value=self.has_open or self.keeps)
+            after_night = from_open if self.has_open else nw.when(has_return).then(from_close)
+            terms["__close_to_close"] = nw.when(is_after_night).then(after_night).otherwise(from_close)
         is_night = _IS_START & ~_IS_LONG & nw.lit(value=self.keeps and self.has_open)
         is_square = _IS_START if self.keeps and is_range else is_night
         if "__overnight" in terms:  # between two candles of one session, too

@@ -175,17 +175,16 @@ def realized_volatility(
         nights = Nights(session, keeps=overnight == "keep", has_open="open" in table.names)
         prices = [name for name in OHLC if name in prices or (name == "open" and nights.has_open)]
     series_columns = table.series_columns(by, without=("timestamp", *OHLC, *_REALIZED))
-    candle_length = None if interval is None else frame_interval(interval).nanoseconds
     # Some engines need a partition column for a window function, and engines sort null times differently.
     rows = table.rows.with_columns(
         __one=nw.lit(1),
         __time=nw.col("timestamp").fill_null(LATEST),
-        __length=table.lengths if candle_length is None else nw.lit(candle_length),
+        __length=table.lengths if interval is None else nw.lit(frame_interval(interval).nanoseconds),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
     keys = series_columns
     if nights is not None:
-        rows, keys = nights.placed(rows, candle_length), [*series_columns, "__is_closed"]
+        rows, keys = nights.placed(rows), [*series_columns, "__is_closed"]
     candles: Any = rows
     if table.is_eager:
         in_memory = in_order(rows.collect("polars").to_native(), [*keys, "__time"])
@@ -226,7 +225,10 @@ def _with_variance(candles: Any, keys: list[str], estimator: str, window: int, n
     # Ranges know of no gap. The oldest candle of the window need not follow another.
     sums, least = {"__follows": window - 1} if _RETURNS.isdisjoint(terms) else {}, None
     if nights is not None:
-        sums, least = dict.fromkeys(("__follows", *SUMS), window), nights.least
+        sums, least = (
+            dict.fromkeys(("__follows", *SUMS), window),
+            None if nights.has_open or nights.keeps else 2,
+        )
         since = nw.col("__from") - in_series(nw.col("__until").shift(1))
         is_next = (nw.col("__since") == 0) & ~(_BEFORE.is_null() | nw.col("close").is_null())
         terms = nights.terms(terms, is_range=_RETURNS.isdisjoint(terms))
@@ -278,10 +280,13 @@ def _warn_of_gaps(
         for grouped in (runs.group_by("__run"), candles.group_by("__one", *series_columns))
     )
     if longest < needed <= most:
-        remedy = "if the market closes at times, pass its session=" if nights is None else "see quality.gaps"
-        follow = f"at most {counted(longest, 'candle')} in a row {'has' if longest == 1 else 'have'} no gap"
-        message = f"every row is null, because {follow}, and window={window} needs {needed}; {remedy}"
-        warn(GapWarning(f"realized_volatility: {message}"))
+        hint = (
+            "if the market closes at times, pass session="
+            if nights is None
+            else "quality.gaps lists the gaps"
+        )
+        reason = f"the longest run without a gap is of {counted(longest, 'candle')}, and window={window} needs {needed}"
+        warn(GapWarning(f"realized_volatility: every row is null, because {reason}; {hint}"))
 
 
 def volatility_risk_premium(
