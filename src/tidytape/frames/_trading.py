@@ -103,7 +103,7 @@ def with_trading_time(
     --------
     >>> import polars as pl
     >>> stocks = Session("09:30", "16:00", zone="America/New_York")
-    >>> times = [hour * 3_600 * SECOND for hour in (478_643, 478_646, 478_664)]  # 8 August 2024, 19:00, 22:00, 16:00
+    >>> times = [hour * 3_600 * SECOND for hour in (478_651, 478_654, 478_672)]  # 2024-08-08, 19:00, 22:00, 16:00
     >>> rows = nw.from_native(pl.LazyFrame({"timestamp": times, "__is_long": [0, 0, 0]}))
     >>> timed = with_trading_time(rows, stocks, first=times[0], last=times[-1]).collect()
     >>> hours = timed.select((nw.col("__traded") - nw.col("__traded").min()).cast(nw.Float64) / (3_600 * SECOND))

@@ -93,24 +93,33 @@ def realized_volatility(
             k = \frac{0.34}{1.34 + (n + 1) / (n - 1)}
 
     and the volatility :math:`100 \sqrt{\sigma^2 D / \Delta}` with :math:`D` days a year and candles of
-    :math:`\Delta` days.
+    :math:`\Delta` days. With a session it is :math:`100 \sqrt{s^2 D}`, see Notes.
 
     Parameters
     ----------
     frame : frame, n rows, key (series, timestamp), any order
-        Candles. Uses ``timestamp``, ``close`` and, except for ``close_to_close``, ``open``, ``high``, ``low`` [price].
+        Candles. Uses ``timestamp``, ``close`` and, except for ``close_to_close``, ``open``, ``high``, ``low`` [price];
+        with a session ``close_to_close`` uses ``open`` if it is there.
     window : int, >= 2
         How many candles, up to and including the row's own. ``close_to_close`` and ``yang_zhang`` also need the close
-        before them.
+        before them; with a session every estimator does.
     estimator : {"close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"}
-        The formula. The middle three ignore moves between a close and the next open; ``parkinson`` and ``garman_klass``
-        assume a drift of zero.
+        The formula. The middle three ignore moves between a close and the next open, except over the nights of a
+        session; ``parkinson`` and ``garman_klass`` assume a drift of zero.
     interval : str, optional
         Length of a candle, e.g. ``"1h"``; by default the column ``interval``.
-    days_per_year : float, > 0
-        D. [d]
+    days_per_year : float, > 0, optional
+        D; by default 365. With a session it is a number of sessions, by default of those whose dates lie in the
+        calendar year of the row. [d]
     by : str or iterable of str, optional
         Columns that tell one series from another; by default the identity columns of the frame.
+    session : Session, optional
+        When the market trades. Then a candle follows another if the market does not trade between them: the next
+        session follows a night, a weekend or a day off. A candle in which it does not trade has null, and does not
+        count. By default the market trades all day.
+    overnight : {"keep", "drop"}
+        With a session, whether the returns from its close to the next open count. ``"drop"`` gives the volatility
+        within sessions, intraday.
 
     Returns
     -------
@@ -121,13 +130,20 @@ def realized_volatility(
           twice, or has a price that is null or not above zero; and if the variance is below zero, such as
           ``garman_klass`` of a close far above its high. It is known when the row's candle ends. [%]
         - ``estimator`` : str, ``window`` : int64, the arguments.
+        - ``overnight`` : str, the argument, if there is a session other than the UTC day.
 
     Raises
     ------
     MissingColumnError
         If a column is absent, including ``interval`` if the argument is not given.
     QueryError
-        If an argument is not as listed.
+        If an argument is not as listed, or ``overnight="drop"`` has no session.
+
+    Warns
+    -----
+    GapWarning
+        If every row is null because of gaps, such as the weekends of daily candles without a session. Only frames in
+        memory are checked.
 
     See Also
     --------
@@ -137,6 +153,24 @@ def realized_volatility(
     -----
     Returns need candles without a gap between them, so the volatility of a window with a gap is null. If gaps mean that
     nothing traded, fill them first with `tidytape.aggregate.gapfill`.
+
+    With a session, :math:`s^2` is the variance of a session. In candles shorter than a day the gap
+    :math:`g = \ln(O_i / C_{i-1})` over a night is a return of its own, and the candle after it begins at its open:
+
+    .. math:: s^2 = (m + \gamma) \, \frac{n \sigma^2 + \sum g^2}{w + n_g}
+
+    where a session trades for :math:`m` candles and follows :math:`\gamma` nights (13 half hours and 1 night: 14
+    returns), and the window has :math:`w` candles, of which one that trades for a part of its time counts as this part,
+    and :math:`n_g` nights. If nights are dropped, :math:`g`, :math:`\gamma` and :math:`n_g` are 0. A frame without
+    ``open`` has the night in the first return of a session, so there :math:`s^2 = m n \sigma^2 / w`; if nights are
+    dropped, this return and its candle do not count. In ``yang_zhang`` the squares of all :math:`o` within sessions are
+    summed with those of :math:`g`, in place of :math:`V(o)`. A break at noon is no night: its return counts as any
+    other.
+
+    A candle of a day or longer has the sessions whose middle lies in it, :math:`w` in a window, so it may start at the
+    open or at midnight. Its night is in :math:`o`, and :math:`s^2 = n \sigma^2 / w`; the middle three estimators add
+    :math:`\sum g^2 / w`. If nights are dropped, :math:`V(c)` replaces :math:`V(o + c)`, which needs ``open``, and
+    ``yang_zhang`` has no :math:`V(o)`.
 
     References
     ----------
@@ -157,6 +191,16 @@ def realized_volatility(
     >>> frame = pl.DataFrame({"timestamp": days, "close": [100.0, 102.0, 101.0, 103.0]})
     >>> realized_volatility(frame, window=3, interval="1d")["realized_volatility"].round(2).to_list()
     [None, None, None, 32.6]
+
+    Of a stock on business days, Friday before Monday:
+
+    >>> from tidytape import Session
+    >>> stocks = Session("09:30", "16:00", zone="America/New_York")
+    >>> days = [datetime(2026, 3, day, tzinfo=UTC) for day in (5, 6, 9, 10)]
+    >>> frame = frame.with_columns(timestamp=pl.Series(days))
+    >>> found = realized_volatility(frame, window=3, interval="1d", session=stocks, days_per_year=252)
+    >>> found["realized_volatility"].round(2).to_list()
+    [None, None, None, 27.09]
     """
     one_of("estimator", estimator, _TERMS)
     one_of("overnight", overnight, ("keep", "drop"))
@@ -248,10 +292,8 @@ def _with_variance(candles: Any, keys: list[str], estimator: str, window: int, n
             if name not in sums
         )
         .with_columns(
-            __whole=in_series(nw.col("__follows").rolling_sum(sums["__follows"])) if sums else "__follows"
-        )
-        .with_columns(
-            in_series(nw.col(name).rolling_sum(rows)) for name, rows in sums.items() if name in SUMS
+            __whole=in_series(nw.col("__follows").rolling_sum(sums["__follows"])) if sums else "__follows",
+            **{name: in_series(nw.col(name).rolling_sum(window)) for name in SUMS if name in sums},
         )
     )
     variance = nw.col(next(iter(terms)))
@@ -313,7 +355,8 @@ def volatility_risk_premium(
         and the interval.
     realized : frame of the same engine, key (market, timestamp), any order
         What `realized_volatility` returns. Uses ``timestamp``, ``on``, ``realized_volatility`` [%] and the interval;
-        ``exchange`` and ``raw_symbol`` tell its markets apart, ``estimator`` and ``window`` how they were measured.
+        ``exchange`` and ``raw_symbol`` tell its markets apart, ``estimator``, ``window`` and ``overnight`` how they
+        were measured.
     on : str
         Column of both frames that names the underlying.
     implied_interval, realized_interval : str, optional
@@ -331,8 +374,8 @@ def volatility_risk_premium(
         Sorted by ``on``, the series of ``implied``, the market and ``timestamp``. The columns of ``implied``, and
 
         - ``known_at`` : time at which the row is known, the end of its interval.
-        - ``realized_exchange``, ``realized_raw_symbol``, ``realized_estimator``, ``realized_window`` : the market and
-          its measure, where ``realized`` names them.
+        - ``realized_exchange``, ``realized_raw_symbol``, ``realized_estimator``, ``realized_window``,
+          ``realized_overnight`` : the market and its measure, where ``realized`` names them.
         - ``realized_volatility`` : float64, the last one known at that time, null if none is. [%]
         - ``volatility_risk_premium`` : float64, above zero if implied volatility is higher. [vol points]
         - ``variance_risk_premium`` : float64, the same for variances, which add up over time. [1 per year]
