@@ -297,39 +297,29 @@ def _parts(sessions: Iterable[SessionTimes], *, is_long: bool) -> Iterator[tuple
 def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> nw.LazyFrame[Any]:
     """Add ``__number``, that of the interval which begins at ``__bucket`` among those of its ``__length``.
 
-    It is null if the market does not trade in the interval.
+    And ``__prior`` and ``__after``, the starts of the interval before it and of the one after it. All three are null if
+    the market does not trade in the interval.
     """
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for intervals in traded:
-        for run in zip(
-            intervals.begins.tolist(), intervals.ends.tolist(), intervals.before.tolist(), strict=True
-        ):
+        begins, ends = intervals.begins.tolist(), intervals.ends.tolist()
+        around = [0, *ends[:-1]], [*begins[1:], 0]
+        for run in zip(begins, ends, intervals.before.tolist(), *around, strict=True):
             for day in _days(run[0], run[1]):
                 by_day.setdefault((day, intervals.length), []).append(run)
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    found = _with_span(rows, bucket, by_day, ("begin", "end", "before"), keys=["__length"], prefix="__run_")
+    facts = ("begin", "end", "before", "last_end", "next_begin")
+    found = _with_span(rows, bucket, by_day, facts, keys=["__length"], prefix="__run_")
     steps = (
         ((bucket - nw.col("__run_begin")).cast(nw.Float64) / length.cast(nw.Float64)).round().cast(nw.Int64)
     )
-    numbered = found.with_columns(__number=nw.col("__run_before") + steps)
-    return numbered.select(*rows.collect_schema().names(), "__number")
-
-
-def with_starts(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals], name: str) -> nw.LazyFrame[Any]:
-    """Add the start of the interval whose number is ``__number`` among those of its ``__length``. [ns]"""
-    runs = [
-        (intervals.length, int(begin), int(before), int(before) + int(end - begin) // intervals.length)
-        for intervals in traded
-        for begin, end, before in zip(intervals.begins, intervals.ends, intervals.before, strict=True)
-    ]
-    names = ("__length", "__begin", "__first", "__stop")
-    table = {column: [run[place] for run in runs] for place, column in enumerate(names)}
-    number = nw.col("__number")
-    others = [column for column in rows.collect_schema().names() if column != name]
-    joined = rows.join(_table(rows, table), on="__length")
-    within_run = joined.filter((number >= nw.col("__first")) & (number < nw.col("__stop")))
-    start = nw.col("__begin") + (number - nw.col("__first")) * nw.col("__length")
-    return within_run.select(*others, start.alias(name))
+    is_first, is_last = bucket == nw.col("__run_begin"), bucket + length == nw.col("__run_end")
+    return found.select(
+        *rows.collect_schema().names(),
+        __number=nw.col("__run_before") + steps,
+        __prior=nw.when(is_first).then(nw.col("__run_last_end")).otherwise(bucket) - length,
+        __after=nw.when(is_last).then(nw.col("__run_next_begin")).otherwise(bucket + length),
+    )
 
 
 def span_of(rows: nw.LazyFrame[Any]) -> tuple[int, int]:
