@@ -95,6 +95,8 @@ OF_AN_ERROR = {
     "changes.",
     "SurvivorWarning": "Ask a service that tells the last event of its markets, as tidytape's does, or leave these "
     "markets out of the study: `last_timestamp` is null in their rows.",
+    "GapWarning": "If the market closes at times, pass its `session`. Else `quality.gaps` lists the gaps; "
+    "`aggregate.gapfill` fills them where nothing traded.",
     "EmptyAnswerWarning": "Read `reasons`: they say which data the service has. `client.describe()` lists all data.",
 }
 

@@ -29,7 +29,7 @@
 Warnings: `UnencryptedKeyWarning`, the client sends a key over plain http; `NoMatchWarning`, two frames of a join have
 no equal keys; `EmptyAnswerWarning`, a market of the query has no points, and this is not because nothing happened;
 `SettlementWarning`, a funding rate changes between two settlements; `SurvivorWarning`, it is not known until when some
-markets existed.
+markets existed; `GapWarning`, every result is null, because the frame has gaps everywhere.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ __all__ = [
     "EmptyAnswerWarning",
     "FetchError",
     "ForkError",
+    "GapWarning",
     "IncompleteDataError",
     "IngestError",
     "LakeError",
@@ -627,6 +628,10 @@ class NoMatchWarning(UserWarning):
     def __init__(self, message: str, *, keys: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.keys = tuple(keys)
+
+
+class GapWarning(UserWarning):
+    """Every result is null, because the frame has gaps everywhere, e.g. the nights of a market that closes."""
 
 
 class SurvivorWarning(UserWarning):

@@ -94,8 +94,8 @@ _RULES = (
     " min_excess_rows lookback max_quiet min_normal max_trend extreme has_blocks"
     " anchor anchored_at change price_band oi_band threshold threshold_rule gap smallest is_lower_bound"
     " reference_rule universe_known universe_size time_rule spreading shares_block is_crossed bid_covered ask_covered"
-    " is_standing is_start_known is_end_known known_at_rule estimator window method atm delta short_days long_days"
-    " short_tenor long_tenor flat_within z_score_since percentile_since rank_since"
+    " is_standing is_start_known is_end_known known_at_rule estimator window overnight method atm delta short_days"
+    " long_days short_tenor long_tenor flat_within z_score_since percentile_since rank_since"
 )
 RULES = frozenset(_RULES.split())
 """Columns that describe a row or say how it was computed, unless a function has one among its main results."""

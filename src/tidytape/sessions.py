@@ -401,6 +401,19 @@ class Session:
         """The length of a whole session by its hours, breaks included."""
         return self._after_open(_hour(self.close, "close")) or _ONE_DAY
 
+    @property
+    def _trading(self) -> timedelta:
+        """How long a whole session trades by its hours, without its break."""
+        begin, end = (self._after_open(_hour(hour, "pause")) for hour in self.pause or (self.open, self.open))
+        return self._length - (end - begin)
+
+    @property
+    def _nights(self) -> float:
+        """The share of sessions, by their weekdays, that open after the market was closed."""
+        days = _days(self.weekdays)
+        after_closed = [day for day in days if self._length < _ONE_DAY or (day - 1) % 7 not in days]
+        return len(after_closed) / len(days)
+
     def _after_open(self, hour: time) -> timedelta:
         """Return how long after the open an hour is, by the clock of the zone, from 0 to less than a day."""
         opens = _hour(self.open, "open")

@@ -71,8 +71,9 @@ _POINTS: Final = {"id", "open", "close"}
 
 _POINTS_OF_SMILES: Final = ("strike", "option_type", "moneyness")
 _ARGUMENTS: Final = (
-    "bps", "estimator", "window", "other_exchange", "other_raw_symbol", "short_days", "long_days", "short_tenor",
-    "long_tenor", "realized_exchange", "realized_raw_symbol", "realized_estimator", "realized_window",
+    "bps", "estimator", "window", "overnight", "other_exchange", "other_raw_symbol", "short_days", "long_days",
+    "short_tenor", "long_tenor", "realized_exchange", "realized_raw_symbol", "realized_estimator", "realized_window",
+    "realized_overnight",
 )  # fmt: skip
 _RULES: Final = ("atm", "delta")
 

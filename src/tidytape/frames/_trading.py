@@ -20,7 +20,7 @@ from tidytape.frames._dialects import in_sql
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import as_dates, bucket_start
 from tidytape.sessions import Session, SessionTimes
-from tidytape.times import DAY, MONDAY, SECOND, frame_interval
+from tidytape.times import DAY, MONDAY, SECOND, WEEK, frame_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,6 +70,84 @@ def with_session(
         for day in days_of(times.open, times.close):
             by_day.setdefault((day,), []).append(facts)
     return with_span(rows, nw.col(by), by_day, _FACTS, prefix=prefix)
+
+
+def with_trading_time(
+    rows: nw.LazyFrame[Any],
+    session: Session,
+    *,
+    first: int,
+    last: int,
+    prefix: str = "__",
+    by: str = "timestamp",
+) -> nw.LazyFrame[Any]:
+    """Add how long the market traded before a time, so that two times with one number have no trading between them.
+
+    Parameters
+    ----------
+    rows, session, first, last, prefix, by
+        As in `with_session`. The rows have ``__is_long``, 1 if time is counted in sessions: each counts at its middle,
+        which lies in the candle of its day, whether the candle starts at its open or at midnight. Else it is 0, and
+        trading is counted in ns, without breaks.
+
+    Returns
+    -------
+    narwhals LazyFrame
+        The rows, and with the prefix
+
+        - ``traded`` : int64, since some time before the first row. [ns or sessions]
+        - ``is_start`` : bool, whether the market was closed before it next trades; a break does not close it.
+        - ``of_year`` : int64, the sessions whose dates lie in the year of the session in which it next trades.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> stocks = Session("09:30", "16:00", zone="America/New_York")
+    >>> times = [hour * 3_600 * SECOND for hour in (478_651, 478_654, 478_672)]  # 2024-08-08, 19:00, 22:00, 16:00
+    >>> rows = nw.from_native(pl.LazyFrame({"timestamp": times, "__is_long": [0, 0, 0]}))
+    >>> timed = with_trading_time(rows, stocks, first=times[0], last=times[-1]).collect()
+    >>> hours = timed.select((nw.col("__traded") - nw.col("__traded").min()).cast(nw.Float64) / (3_600 * SECOND))
+    >>> hours["__traded"].to_list(), timed["__is_start"].to_list()
+    ([0.0, 1.0, 3.5], [False, True, False])
+    """
+    facts = ("begin", "end", "before", "is_trading", "last_start", "of_year")
+    by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for is_long in (False, True):
+        for span in _trading_spans(session, first - WEEK, last + 2 * WEEK, is_long=is_long):
+            for day in days_of(span[0], span[1]):
+                by_day.setdefault((day, int(is_long)), []).append(span)
+    time = nw.col(by)
+    spans = with_span(rows, time, by_day, facts, keys=["__is_long"], prefix="__span_")
+    since_begin = (time - nw.col("__span_begin")) * nw.col("__span_is_trading")
+    return spans.select(
+        *rows.collect_schema().names(),
+        (nw.col("__span_before") + since_begin).alias(f"{prefix}traded"),
+        (time <= nw.col("__span_last_start")).alias(f"{prefix}is_start"),
+        nw.col("__span_of_year").alias(f"{prefix}of_year"),
+    )
+
+
+def _trading_spans(session: Session, start: int, end: int, *, is_long: bool) -> Iterator[tuple[int, ...]]:
+    """Yield the spans, with and without trading, that [start, end) consists of, see `with_trading_time`. [ns]"""
+    sessions = sessions_near(session, start, end)
+    of_year = {
+        year: len(session._between(date(year, 1, 1), date(year + 1, 1, 1)))
+        for year in {times.session_date.year for times in sessions}
+    }
+    half = session._length // timedelta(microseconds=2) * 1_000
+    traded, number = 0, 0
+    for times in sessions:
+        number, middle = of_year[times.session_date.year], times.open + half
+        parts = [(middle, middle + 1)] if is_long else _parts([times], is_long=False)
+        for begin, stop in parts:
+            # The last time from which on the next trade is the first after a night; none before a break ends.
+            is_first = start < begin and (is_long or begin != times.break_end)
+            last_start = begin if is_first else begin - DAY
+            if start < begin:
+                yield start, begin, traded, 0, last_start, number
+            yield begin, stop, traded, 1, last_start, number
+            traded, start = traded + stop - begin, stop
+    yield start, end, traded, 0, end, number
 
 
 def _midnight(times: SessionTimes) -> int:
@@ -223,39 +301,29 @@ def parts_of(times: SessionTimes) -> list[tuple[int, int]]:
 def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> nw.LazyFrame[Any]:
     """Add ``__number``, that of the interval which begins at ``__bucket`` among those of its ``__length``.
 
-    It is null if the market does not trade in the interval.
+    And ``__prior`` and ``__after``, the starts of the interval before it and of the one after it. All three are null if
+    the market does not trade in the interval.
     """
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for intervals in traded:
-        for run in zip(
-            intervals.begins.tolist(), intervals.ends.tolist(), intervals.before.tolist(), strict=True
-        ):
+        begins, ends = intervals.begins.tolist(), intervals.ends.tolist()
+        around = [0, *ends[:-1]], [*begins[1:], 0]
+        for run in zip(begins, ends, intervals.before.tolist(), *around, strict=True):
             for day in days_of(run[0], run[1]):
                 by_day.setdefault((day, intervals.length), []).append(run)
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    found = with_span(rows, bucket, by_day, ("begin", "end", "before"), keys=["__length"], prefix="__run_")
+    facts = ("begin", "end", "before", "last_end", "next_begin")
+    found = with_span(rows, bucket, by_day, facts, keys=["__length"], prefix="__run_")
     steps = (
         ((bucket - nw.col("__run_begin")).cast(nw.Float64) / length.cast(nw.Float64)).round().cast(nw.Int64)
     )
-    numbered = found.with_columns(__number=nw.col("__run_before") + steps)
-    return numbered.select(*rows.collect_schema().names(), "__number")
-
-
-def with_starts(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals], name: str) -> nw.LazyFrame[Any]:
-    """Add the start of the interval whose number is ``__number`` among those of its ``__length``. [ns]"""
-    runs = [
-        (intervals.length, int(begin), int(before), int(before) + int(end - begin) // intervals.length)
-        for intervals in traded
-        for begin, end, before in zip(intervals.begins, intervals.ends, intervals.before, strict=True)
-    ]
-    names = ("__length", "__begin", "__first", "__stop")
-    table = {column: [run[place] for run in runs] for place, column in enumerate(names)}
-    number = nw.col("__number")
-    others = [column for column in rows.collect_schema().names() if column != name]
-    joined = rows.join(numbers_table(rows, table), on="__length")
-    within_run = joined.filter((number >= nw.col("__first")) & (number < nw.col("__stop")))
-    start = nw.col("__begin") + (number - nw.col("__first")) * nw.col("__length")
-    return within_run.select(*others, start.alias(name))
+    is_first, is_last = bucket == nw.col("__run_begin"), bucket + length == nw.col("__run_end")
+    return found.select(
+        *rows.collect_schema().names(),
+        __number=nw.col("__run_before") + steps,
+        __prior=nw.when(is_first).then(nw.col("__run_last_end")).otherwise(bucket) - length,
+        __after=nw.when(is_last).then(nw.col("__run_next_begin")).otherwise(bucket + length),
+    )
 
 
 def span_of(rows: nw.LazyFrame[Any]) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import (
     VolatilityUnit,
+    a_session,
     integer,
     nanoseconds,
     one_of,
@@ -20,16 +21,18 @@ from tidytape.analytics._arguments import (
 )
 from tidytape.analytics._series import require_one_engine, warn_unless_met
 from tidytape.analytics._smile import above_zero
+from tidytape.analytics.options._nights import SUMS, Nights
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
-from tidytape.errors import QueryError
+from tidytape.errors import GapWarning, QueryError, counted, warn
 from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import LATEST, joined
 from tidytape.frames._sorted import in_order, is_new
 from tidytape.frames._table import OpenTable
+from tidytape.sessions import Session
 from tidytape.times import DAY, frame_interval
 
-_REALIZED = ("realized_volatility", "estimator", "window")
-_MEASURES = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
+_REALIZED = ("realized_volatility", "estimator", "window", "overnight")
+_MEASURES = {name: f"realized_{name}" for name in (*MARKET, *_REALIZED[1:])}
 _RESULTS = ("volatility_risk_premium", "variance_risk_premium")
 
 _BEFORE = nw.col("__before")
@@ -69,8 +72,10 @@ def realized_volatility(
     window: int,
     estimator: Estimator = "close_to_close",
     interval: str | None = None,
-    days_per_year: float = 365.0,
+    days_per_year: float | None = None,
     by: str | Iterable[str] | None = None,
+    session: Session | None = None,
+    overnight: Literal["keep", "drop"] = "keep",
 ) -> IntoFrameT:
     r"""Realised volatility over the last candles, per year.
 
@@ -88,24 +93,33 @@ def realized_volatility(
             k = \frac{0.34}{1.34 + (n + 1) / (n - 1)}
 
     and the volatility :math:`100 \sqrt{\sigma^2 D / \Delta}` with :math:`D` days a year and candles of
-    :math:`\Delta` days.
+    :math:`\Delta` days. With a session it is :math:`100 \sqrt{s^2 D}`, see Notes.
 
     Parameters
     ----------
     frame : frame, n rows, key (series, timestamp), any order
-        Candles. Uses ``timestamp``, ``close`` and, except for ``close_to_close``, ``open``, ``high``, ``low`` [price].
+        Candles. Uses ``timestamp``, ``close`` and, except for ``close_to_close``, ``open``, ``high``, ``low`` [price];
+        with a session ``close_to_close`` uses ``open`` if it is there.
     window : int, >= 2
         How many candles, up to and including the row's own. ``close_to_close`` and ``yang_zhang`` also need the close
-        before them.
+        before them; with a session every estimator does.
     estimator : {"close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"}
-        The formula. The middle three ignore moves between a close and the next open; ``parkinson`` and ``garman_klass``
-        assume a drift of zero.
+        The formula. The middle three ignore moves between a close and the next open, except over the nights of a
+        session; ``parkinson`` and ``garman_klass`` assume a drift of zero.
     interval : str, optional
         Length of a candle, e.g. ``"1h"``; by default the column ``interval``.
-    days_per_year : float, > 0
-        D. [d]
+    days_per_year : float, > 0, optional
+        D; by default 365. With a session it is a number of sessions, by default of those whose dates lie in the
+        calendar year of the row. [d]
     by : str or iterable of str, optional
         Columns that tell one series from another; by default the identity columns of the frame.
+    session : Session, optional
+        When the market trades. Then a candle follows another if the market does not trade between them: the next
+        session follows a night, a weekend or a day off. A candle in which it does not trade has null, and does not
+        count. By default the market trades all day.
+    overnight : {"keep", "drop"}
+        With a session, whether the returns from its close to the next open count. ``"drop"`` gives the volatility
+        within sessions, intraday.
 
     Returns
     -------
@@ -116,13 +130,20 @@ def realized_volatility(
           twice, or has a price that is null or not above zero; and if the variance is below zero, such as
           ``garman_klass`` of a close far above its high. It is known when the row's candle ends. [%]
         - ``estimator`` : str, ``window`` : int64, the arguments.
+        - ``overnight`` : str, the argument, if there is a session other than the UTC day.
 
     Raises
     ------
     MissingColumnError
         If a column is absent, including ``interval`` if the argument is not given.
     QueryError
-        If an argument is not as listed.
+        If an argument is not as listed, or ``overnight="drop"`` has no session.
+
+    Warns
+    -----
+    GapWarning
+        If every row is null because of gaps, such as the weekends of daily candles without a session. Only frames in
+        memory are checked.
 
     See Also
     --------
@@ -132,6 +153,24 @@ def realized_volatility(
     -----
     Returns need candles without a gap between them, so the volatility of a window with a gap is null. If gaps mean that
     nothing traded, fill them first with `tidytape.aggregate.gapfill`.
+
+    With a session, :math:`s^2` is the variance of a session. In candles shorter than a day the gap
+    :math:`g = \ln(O_i / C_{i-1})` over a night is a return of its own, and the candle after it begins at its open:
+
+    .. math:: s^2 = (m + \gamma) \, \frac{n \sigma^2 + \sum g^2}{w + n_g}
+
+    where a session trades for :math:`m` candles and follows :math:`\gamma` nights (13 half hours and 1 night: 14
+    returns), and the window has :math:`w` candles, of which one that trades for a part of its time counts as this part,
+    and :math:`n_g` nights. If nights are dropped, :math:`g`, :math:`\gamma` and :math:`n_g` are 0. A frame without
+    ``open`` has the night in the first return of a session, so there :math:`s^2 = m n \sigma^2 / w`; if nights are
+    dropped, this return and its candle do not count. In ``yang_zhang`` the squares of all :math:`o` within sessions are
+    summed with those of :math:`g`, in place of :math:`V(o)`. A break at noon is no night: its return counts as any
+    other.
+
+    A candle of a day or longer has the sessions whose middle lies in it, :math:`w` in a window, so it may start at the
+    open or at midnight. Its night is in :math:`o`, and :math:`s^2 = n \sigma^2 / w`; the middle three estimators add
+    :math:`\sum g^2 / w`. If nights are dropped, :math:`V(c)` replaces :math:`V(o + c)`, which needs ``open``, and
+    ``yang_zhang`` has no :math:`V(o)`.
 
     References
     ----------
@@ -152,14 +191,33 @@ def realized_volatility(
     >>> frame = pl.DataFrame({"timestamp": days, "close": [100.0, 102.0, 101.0, 103.0]})
     >>> realized_volatility(frame, window=3, interval="1d")["realized_volatility"].round(2).to_list()
     [None, None, None, 32.6]
+
+    Of a stock on business days, Friday before Monday:
+
+    >>> from tidytape import Session
+    >>> stocks = Session("09:30", "16:00", zone="America/New_York")
+    >>> days = [datetime(2026, 3, day, tzinfo=UTC) for day in (5, 6, 9, 10)]
+    >>> frame = frame.with_columns(timestamp=pl.Series(days))
+    >>> found = realized_volatility(frame, window=3, interval="1d", session=stocks, days_per_year=252)
+    >>> found["realized_volatility"].round(2).to_list()
+    [None, None, None, 27.09]
     """
     one_of("estimator", estimator, _TERMS)
+    one_of("overnight", overnight, ("keep", "drop"))
     window = integer("window", window, least=2)
-    per_year = positive("days_per_year", days_per_year) * DAY
+    days = positive("days_per_year", 365.0 if days_per_year is None else days_per_year)
+    if session is None and overnight == "drop":
+        raise QueryError("overnight", got="drop", expected="'keep', or a session too")
     prices = OHLC if estimator != "close_to_close" else ("close",)
     table = OpenTable.of(
         frame, [] if interval is not None else ["interval"], times=["timestamp"], numbers=prices
     )
+    nights = None
+    # The day of the service has no night.
+    if session is not None and not a_session(session).is_utc_day:
+        table = OpenTable.of(table, optional=["open"])
+        nights = Nights(session, keeps=overnight == "keep", has_open="open" in table.names)
+        prices = [name for name in OHLC if name in prices or (name == "open" and nights.has_open)]
     series_columns = table.series_columns(by, without=("timestamp", *OHLC, *_REALIZED))
     # Some engines need a partition column for a window function, and engines sort null times differently.
     rows = table.rows.with_columns(
@@ -168,26 +226,38 @@ def realized_volatility(
         __length=table.lengths if interval is None else nw.lit(frame_interval(interval).nanoseconds),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
+    keys = series_columns
+    if nights is not None:
+        rows, keys = nights.placed(rows), [*series_columns, "__is_closed"]
     candles: Any = rows
     if table.is_eager:
-        in_memory = in_order(rows.collect("polars").to_native(), [*series_columns, "__time"])
+        in_memory = in_order(rows.collect("polars").to_native(), [*keys, "__time"])
         # The first candle of a series follows no other, so it has no length that a time between two candles equals.
-        lengths = in_memory["__length"].set(is_new(in_memory, series_columns), None)
+        lengths = in_memory["__length"].set(is_new(in_memory, keys), None)
         candles = nw.from_native(in_memory.with_columns(lengths))
-    result = _with_variance(candles, ["__one", *series_columns], estimator, window).select(
+    with_variance = _with_variance(candles, ["__one", *keys], estimator, window, nights)
+    per_year = nw.col("__variance") * (days * DAY / nw.col("__length"))
+    if nights is not None:
+        sessions_a_year = nw.col("__of_year") if days_per_year is None else nw.lit(days)
+        per_year = nights.per_session(nw.col("__variance")) * sessions_a_year
+    result = with_variance.select(
         *series_columns,
         "timestamp",
-        realized_volatility=(nw.col("__variance") * (per_year / nw.col("__length"))).sqrt() * 100.0,
+        realized_volatility=per_year.sqrt() * 100.0,
         estimator=nw.lit(estimator),
         window=nw.lit(window, nw.Int64),
+        **({} if nights is None else {"overnight": nw.lit(overnight)}),
     )
+    if table.is_eager and result["realized_volatility"].is_null().all():
+        _warn_of_gaps(with_variance, series_columns, estimator, window, nights)
     return table.closed(result, sort=[*series_columns, "timestamp"])
 
 
-def _with_variance(candles: Any, keys: list[str], estimator: str, window: int) -> Any:
+def _with_variance(candles: Any, keys: list[str], estimator: str, window: int, nights: Nights | None) -> Any:
     """Add ``__variance``, the variance per candle over the window; null if a candle in it is missing or null.
 
-    Candles in memory are sorted by series and time, and the first of each series has no ``__length``.
+    Candles in memory are sorted by series and time, and the first of each series has no ``__length``. With ``nights``
+    the `SUMS` are added too.
     """
 
     def in_series(value: nw.Expr) -> nw.Expr:
@@ -195,36 +265,70 @@ def _with_variance(candles: Any, keys: list[str], estimator: str, window: int) -
         return value.over(*keys, order_by="__time") if is_lazy else value
 
     time, length, terms = nw.col("__time"), nw.col("__length"), _TERMS[estimator]
-    if_next = nw.when(nw.col("__since") == length, length > 0)
-    has_returns = not _RETURNS.isdisjoint(terms)
-    candles_with_terms = (
-        candles.with_columns(
-            __before=in_series(nw.col("close").shift(1)), __since=time - in_series(time.shift(1))
+    since, is_next = time - in_series(time.shift(1)), nw.col("__since") == length
+    # Ranges know of no gap. The oldest candle of the window need not follow another.
+    sums, least = {"__follows": window - 1} if _RETURNS.isdisjoint(terms) else {}, None
+    if nights is not None:
+        sums, least = (
+            dict.fromkeys(("__follows", *SUMS), window),
+            None if nights.has_open or nights.keeps else 2,
         )
+        since = nw.col("__from") - in_series(nw.col("__until").shift(1))
+        is_next = (nw.col("__since") == 0) & ~(_BEFORE.is_null() | nw.col("close").is_null())
+        terms = nights.terms(terms, is_range=_RETURNS.isdisjoint(terms))
+    if_next = nw.when(is_next, length > 0)
+    candles_with_terms = (
+        candles.with_columns(__before=in_series(nw.col("close").shift(1)), __since=since)
         # A return over a gap is null, and so is the variance of a window with it.
         .with_columns(__before=if_next.then(_BEFORE), __follows=if_next.then(nw.lit(1.0)))
         .with_columns(**terms)
         .with_columns(
             in_series(
-                nw.col(name).rolling_var(window) if name in _RETURNS else nw.col(name).rolling_mean(window)
+                nw.col(name).rolling_var(window, min_samples=least)
+                if name in _RETURNS
+                else nw.col(name).rolling_mean(window)
             )
             for name in terms
+            if name not in sums
+        )
+        .with_columns(
+            __whole=in_series(nw.col("__follows").rolling_sum(sums["__follows"])) if sums else "__follows",
+            **{name: in_series(nw.col(name).rolling_sum(window)) for name in SUMS if name in sums},
         )
     )
-    if not has_returns:  # ranges know of no gap; the oldest candle of the window need not follow another
-        candles_with_terms = candles_with_terms.with_columns(
-            in_series(nw.col("__follows").rolling_sum(window - 1))
-        )
     variance = nw.col(next(iter(terms)))
     if estimator == "yang_zhang":
+        if nights is not None:
+            # Shorter candles have what lies between them among the `SUMS`.
+            variance = nw.when(nw.col("__is_long") == 1).then(variance).otherwise(0.0) * float(nights.keeps)
         k = 0.34 / (1.34 + (window + 1) / (window - 1))
         variance = variance + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
     # Rounding may put a variance of zero slightly below zero. Impossible prices put it far below; it has no root then.
     is_variance = variance > -_ROUNDING
     variance = nw.when(variance > 0).then(variance).otherwise((variance * 0.0).abs())
     return candles_with_terms.with_columns(
-        __variance=nw.when(~nw.col("__follows").is_null(), is_variance).then(variance)
+        __variance=nw.when(~nw.col("__whole").is_null(), is_variance).then(variance)
     )
+
+
+def _warn_of_gaps(
+    candles: Any, series_columns: list[str], estimator: str, window: int, nights: Nights | None
+) -> None:
+    """Warn if a series is long enough for the window, but no candles follow one another for so long."""
+    needed = window if nights is None and _RETURNS.isdisjoint(_TERMS[estimator]) else window + 1
+    runs = candles.with_columns(__run=nw.col("__follows").is_null().cast(nw.Int64).cum_sum())
+    longest, most = (
+        grouped.agg(rows=nw.len())["rows"].max() or 0
+        for grouped in (runs.group_by("__run"), candles.group_by("__one", *series_columns))
+    )
+    if longest < needed <= most:
+        hint = (
+            "if the market closes at times, pass session="
+            if nights is None
+            else "quality.gaps lists the gaps"
+        )
+        reason = f"the longest run without a gap is of {counted(longest, 'candle')}, and window={window} needs {needed}"
+        warn(GapWarning(f"realized_volatility: every row is null, because {reason}; {hint}"))
 
 
 def volatility_risk_premium(
@@ -251,7 +355,8 @@ def volatility_risk_premium(
         and the interval.
     realized : frame of the same engine, key (market, timestamp), any order
         What `realized_volatility` returns. Uses ``timestamp``, ``on``, ``realized_volatility`` [%] and the interval;
-        ``exchange`` and ``raw_symbol`` tell its markets apart, ``estimator`` and ``window`` how they were measured.
+        ``exchange`` and ``raw_symbol`` tell its markets apart, ``estimator``, ``window`` and ``overnight`` how they
+        were measured.
     on : str
         Column of both frames that names the underlying.
     implied_interval, realized_interval : str, optional
@@ -269,8 +374,8 @@ def volatility_risk_premium(
         Sorted by ``on``, the series of ``implied``, the market and ``timestamp``. The columns of ``implied``, and
 
         - ``known_at`` : time at which the row is known, the end of its interval.
-        - ``realized_exchange``, ``realized_raw_symbol``, ``realized_estimator``, ``realized_window`` : the market and
-          its measure, where ``realized`` names them.
+        - ``realized_exchange``, ``realized_raw_symbol``, ``realized_estimator``, ``realized_window``,
+          ``realized_overnight`` : the market and its measure, where ``realized`` names them.
         - ``realized_volatility`` : float64, the last one known at that time, null if none is. [%]
         - ``volatility_risk_premium`` : float64, above zero if implied volatility is higher. [vol points]
         - ``variance_risk_premium`` : float64, the same for variances, which add up over time. [1 per year]

@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import integer, one_of
 from tidytape.analytics.quality._checks import ABSENT, CHECKS, flag, opened, thresholds, with_flags
+from tidytape.sessions import Session
 
 
 def audit(
@@ -19,6 +20,7 @@ def audit(
     *,
     by: str | Iterable[str] | None = None,
     interval: str | timedelta | None = None,
+    session: Session | None = None,
     checks: str | Iterable[str] | None = None,
     outlier: float = 20.0,
     frozen: int = 12,
@@ -74,6 +76,9 @@ def audit(
     interval : str or timedelta, optional
         Length of the rows' intervals; by default the column ``interval`` of each row. Sessions of a market profile need
         the argument.
+    session : Session, optional
+        When the market trades: ``missing_bucket`` and ``stale`` count only intervals in which it does, as
+        `tidytape.analytics.quality.gaps` does. By default it trades all day.
     checks : str or iterable of str, optional
         Findings to look for; by default all that the columns allow. Raw trades have no intervals to check. For
         liquidations ``missing_bucket`` and ``stale`` must be named, because an interval without liquidations has no
@@ -145,7 +150,9 @@ def audit(
     """
     limits = thresholds(outlier=outlier, frozen=frozen, stale=stale, unit_jump=unit_jump)
     results = ("finding", "severity", "count", "first", "last")
-    subject = opened(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
+    subject = opened(
+        frame, by=by, interval=interval, checks=checks, limits=limits, session=session, without=results
+    )
     names = {measure: [f"__{measure}_{check}" for check in subject.checks] for measure in _MEASURES}
     # One pass over the rows: each check has three columns, which become one row per finding after the aggregation.
     measures = [
@@ -203,6 +210,7 @@ def examples(
     rows: int = 3,
     by: str | Iterable[str] | None = None,
     interval: str | timedelta | None = None,
+    session: Session | None = None,
     outlier: float = 20.0,
     frozen: int = 12,
     stale: int = 3,
@@ -212,7 +220,7 @@ def examples(
 
     Parameters
     ----------
-    frame, by, interval, outlier, frozen, stale, unit_jump
+    frame, by, interval, session, outlier, frozen, stale, unit_jump
         As in `audit`.
     finding : str
         The finding, a name from the table of `audit`.
@@ -250,7 +258,7 @@ def examples(
     one_of("finding", finding, CHECKS)
     limits = thresholds(outlier=outlier, frozen=frozen, stale=stale, unit_jump=unit_jump)
     row_limit = integer("rows", rows)
-    subject = opened(frame, by=by, interval=interval, checks=finding, limits=limits)
+    subject = opened(frame, by=by, interval=interval, checks=finding, limits=limits, session=session)
     order = ["__time", *subject.columns["key"], *subject.numbers]
     example_rows = (
         with_flags(subject)

@@ -20,7 +20,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import row_columns
-from tidytape.analytics.quality._gaps import count_of, with_grid
+from tidytape.analytics.quality._gaps import count_of, of_length, traded_intervals, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.frames._door import OHLC, as_list
@@ -28,6 +28,8 @@ from tidytape.frames._kinds import KINDS, Kind
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
+from tidytape.frames._trading import span_of, with_numbers
+from tidytape.sessions import Session
 from tidytape.times import DAY, HOUR
 
 CHECKS: Final = {
@@ -144,6 +146,8 @@ class Subject(Generic[IntoFrameT]):
         The checks to make.
     limits : mapping of str to float
         The thresholds, by the names of the arguments of `audit`.
+    has_session : bool
+        Whether the rows have the columns of `with_numbers`, and ``__newest_number``, that of the latest interval.
     """
 
     table: OpenTable[IntoFrameT]
@@ -152,6 +156,7 @@ class Subject(Generic[IntoFrameT]):
     columns: Mapping[str, Any]
     checks: list[str]
     limits: Mapping[str, float]
+    has_session: bool
 
     @property
     def numbers(self) -> list[str]:
@@ -175,6 +180,7 @@ def opened(
     interval: str | timedelta | None,
     checks: str | Iterable[str] | None,
     limits: Mapping[str, float],
+    session: Session | None,
     without: Iterable[str] = (),
 ) -> Subject[IntoFrameT]:
     """Open a frame and choose the checks; raise QueryError if one that the caller asks for does not apply."""
@@ -207,7 +213,15 @@ def opened(
     rows = rows.with_row_index("__place", order_by=order)
     if has_grid:
         rows = with_grid(rows, interval, table)
-    return Subject(table, rows, keys, columns, chosen_checks, limits)
+    # The market of the service never closes.
+    has_session = session is not None and not arguments.a_session(session).is_utc_day and has_grid
+    if session is not None and has_session:
+        traded = traded_intervals(rows.filter("__timed", nw.col("__step") > 0), session)
+        newest = span_of(rows)[1] + 1
+        rows = with_numbers(rows, traded).with_columns(
+            __newest_number=of_length(traded, lambda intervals: intervals.number(newest) - 1)
+        )
+    return Subject(table, rows, keys, columns, chosen_checks, limits, has_session)
 
 
 def thresholds(*, outlier: float, frozen: int, stale: int, unit_jump: float) -> dict[str, float]:
@@ -387,6 +401,14 @@ def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 def _missing_bucket(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     """Flag rows with a gap before the next row of their series."""
     bucket, length = nw.col("__bucket"), nw.col("__length")
+    if subject.has_session:
+        number, traded = nw.col("__number"), [*subject.series_columns, "__is_closed"]
+        rows = rows.with_columns(__is_closed=number.is_null()).with_columns(
+            __missing=number.shift(-1).over(traded, order_by="__place") - number - 1,
+            __gap_from=nw.col("__after"),
+            __gap_to=nw.col("__prior").shift(-1).over(traded, order_by="__place"),
+        )
+        return rows, nw.col("__missing") > 0
     rows = rows.with_columns(__next=subject.shifted("__bucket", -1)).with_columns(
         __missing=count_of(nw.col("__next") - bucket) - 1,
         __gap_from=bucket + length,
@@ -398,13 +420,17 @@ def _missing_bucket(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 def _stale(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     """Flag the rows in the last interval of a series, if it lies too long before the latest interval of the frame."""
     bucket, length, end = nw.col("__bucket"), nw.col("__length"), nw.col("__last")
+    place = nw.col("__number") if subject.has_session else bucket
     rows = rows.with_columns(
-        __last=bucket.max().over(subject.series_columns), __newest=bucket.max().over("__timed")
+        __last=place.max().over(subject.series_columns), __newest=bucket.max().over("__timed")
     )
     behind = nw.col("__newest") - end
     # The latest interval may belong to a series of another interval length, so only whole intervals of this one count.
-    rows = rows.with_columns(__lag=count_of(behind - behind % length), __lag_from=end + length)
-    is_end = nw.col("__timed") & (nw.col("__step") > 0) & (bucket == end)
+    lag, lag_from = count_of(behind - behind % length), end + length
+    if subject.has_session:
+        lag, lag_from = nw.col("__newest_number") - end, nw.col("__after")
+    rows = rows.with_columns(__lag=lag, __lag_from=lag_from)
+    is_end = nw.col("__timed") & (nw.col("__step") > 0) & (place == end)
     return rows, is_end & (nw.col("__lag") > subject.limits["stale"])
 
 

@@ -11,11 +11,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
-from tidytape.frames._joined import joined
+from tidytape.frames._joined import EARLIEST, LATEST, joined
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import FEW_WORDS, bucket_by, interval_words, length_of
-from tidytape.frames._trading import TradedIntervals, with_numbers, with_starts
+from tidytape.frames._trading import TradedIntervals, with_numbers
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.sessions import Session
 from tidytape.times import SECOND, WEEK
@@ -91,7 +91,7 @@ def gaps(
     since, until = _window(start, end)
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
     if session is not None:
-        runs = _gaps_in_sessions(rows, keys, _traded(rows, session, since, until), since, until)
+        runs = _gaps_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
         times = dict.fromkeys(("start", "end"), "timestamp")
         return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
     series_columns = [*keys, "__step", "__length"]
@@ -195,7 +195,7 @@ def completeness(
     if session is not None:
         if every is not None:
             raise QueryError("every", got=every, expected="none beside a session")
-        counts = _counted_in_sessions(rows, keys, _traded(rows, session, since, until), since, until)
+        counts = _counted_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
         return table.closed(counts, sort=keys, times={"start": "timestamp", "end": "timestamp"})
     series_columns = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
@@ -225,11 +225,13 @@ def completeness(
     return table.closed(counts, sort=order, times={"start": "timestamp", "end": "timestamp"})
 
 
-def _traded(rows: Rows, session: Session, since: int | None, until: int | None) -> list[TradedIntervals]:
+def traded_intervals(
+    rows: Rows, session: Session, since: int | None = None, until: int | None = None
+) -> list[TradedIntervals]:
     """Return the intervals in which the market trades, of each length of the rows."""
     arguments.a_session(session)
     bounds = rows.select(first=nw.col("__bucket").min(), last=nw.col("__bucket").max()).collect("polars")
-    times = [time for time in (*bounds.rows()[0], since, until) if time is not None]
+    times = [time for time in (*bounds.rows()[0], since, until) if time is not None] or [0]
     lengths = rows.select("__length").unique().collect("polars")["__length"].to_list()
     return [TradedIntervals.of(session, length, min(times), max(times) + WEEK) for length in sorted(lengths)]
 
@@ -239,30 +241,31 @@ def _gaps_in_sessions(
 ) -> Rows:
     """Return the gaps of each series among the intervals in which the market trades."""
     series_columns = [*keys, "__step", "__length"]
-    number, next_number = nw.col("__number"), nw.col("__next")
-    present = (
-        with_numbers(rows, traded).select(*series_columns, "__number").filter(~number.is_null()).unique()
-    )
-    edges = list[nw.Expr]()
+    number, zero = nw.col("__number"), nw.lit(0, nw.Int64())
+    numbered = with_numbers(rows, traded).filter(~number.is_null())
+    present = numbered.select(*series_columns, "__number", "__prior", "__after").unique()
+    edges = list[dict[str, nw.Expr]]()
     # The intervals just outside the window count as present, so that a gap can begin or end at its edge.
     if since is not None:
-        first = _of_length(traded, lambda intervals: intervals.number(since))
-        present, edges = present.filter(number >= first), [*edges, first - 1]
+        first = of_length(traded, lambda intervals: intervals.number(since))
+        after = of_length(traded, lambda intervals: intervals.first_start(since, LATEST))
+        present = present.filter(number >= first)
+        edges.append({"__number": first - 1, "__prior": zero, "__after": after})
     if until is not None:
-        last = _of_length(traded, lambda intervals: intervals.number(until))
-        present, edges = present.filter(number < last), [*edges, last]
-    outside = [rows.select(*series_columns).unique().with_columns(__number=edge) for edge in edges]
-    runs = (
-        nw.concat([present, *outside])
-        .with_columns(__next=number.shift(-1).over(series_columns, order_by="__number"))
-        .with_columns(missing=next_number - number - 1)
-        .filter(nw.col("missing") > 0)
-    )
-    first_missing = runs.with_columns(__number=number + 1)
-    last_missing = with_starts(first_missing, traded, "start").with_columns(__number=next_number - 1)
+        last = of_length(traded, lambda intervals: intervals.number(until))
+        end = of_length(traded, lambda intervals: intervals.last_end(EARLIEST, until))
+        present = present.filter(number < last)
+        edges.append({"__number": last, "__prior": end - nw.col("__length"), "__after": zero})
+    outside = [rows.select(*series_columns).unique().with_columns(**edge) for edge in edges]
+    before_next = nw.col("__prior").shift(-1).over(series_columns, order_by="__number")
     return (
-        with_starts(last_missing, traded, "end")
-        .with_columns(end=nw.col("end") + nw.col("__length"))
+        nw.concat([present, *outside])
+        .with_columns(
+            start=nw.col("__after"),
+            end=before_next + nw.col("__length"),
+            missing=number.shift(-1).over(series_columns, order_by="__number") - number - 1,
+        )
+        .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
     )
 
@@ -280,14 +283,14 @@ def _counted_in_sessions(
         since = first if since is None else since
         until = last if until is None else until
     start, end = since or 0, until or 0  # no row lies in a session
-    first_number = _of_length(traded, lambda intervals: intervals.number(start))
-    end_number = _of_length(traded, lambda intervals: intervals.number(end))
+    first_number = of_length(traded, lambda intervals: intervals.number(start))
+    end_number = of_length(traded, lambda intervals: intervals.number(end))
     is_inside = (number >= first_number) & (number < end_number)
     expected = nw.max_horizontal(end_number - first_number, nw.lit(0, nw.Int64()))
     present = nw.col("present").cast(nw.Int64)
     bounds = {
-        "start": _of_length(traded, lambda intervals: intervals.first_start(start, end)),
-        "end": _of_length(traded, lambda intervals: intervals.last_end(start, end)),
+        "start": of_length(traded, lambda intervals: intervals.first_start(start, end)),
+        "end": of_length(traded, lambda intervals: intervals.last_end(start, end)),
     }
     counts: Rows = (
         numbered.select(
@@ -312,7 +315,7 @@ def _counted_in_sessions(
     return counts
 
 
-def _of_length(traded: list[TradedIntervals], value: Callable[[TradedIntervals], int]) -> nw.Expr:
+def of_length(traded: list[TradedIntervals], value: Callable[[TradedIntervals], int]) -> nw.Expr:
     """Return a number that depends on the length of a row's interval."""
     chosen: nw.Expr = nw.lit(0, nw.Int64())
     for intervals in traded:

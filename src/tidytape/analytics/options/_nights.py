@@ -1,0 +1,101 @@
+"""Realised volatility of a market that closes: what is a return, and how many of them make a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.frames._table import Rows
+from tidytape.frames._trading import span_of, with_trading_time
+from tidytape.sessions import Session
+from tidytape.times import DAY
+
+_IS_LONG, _IS_START = nw.col("__is_long") == 1, nw.col("__is_start")
+"""Whether a candle lasts a day or longer; and whether the market was closed before it."""
+
+_GAP: Final = (nw.col("open") / nw.col("__before")).log()
+"""The return from the close of the candle before to the open."""
+
+SUMS: Final = ("__between", "__nights", "__returns", "__worth")
+"""Columns of `Nights.terms` that `Nights.per_session` needs as sums over the window."""
+
+
+@dataclass(frozen=True)
+class Nights:
+    """A session, and what becomes of the nights, the times between two sessions.
+
+    Attributes
+    ----------
+    session : Session
+    keeps : bool
+        Whether the returns over nights count.
+    has_open : bool
+        Whether the candles have an open, so that a night can be told from the candle after it.
+    """
+
+    session: Session
+    keeps: bool
+    has_open: bool
+
+    def placed(self, candles: Rows) -> Rows:
+        """Add where each candle lies in the trading time.
+
+        ``__from`` and ``__until``, the trading time before its start and before its end, see `with_trading_time`; and
+        ``__is_closed``, 1 if the market does not trade in it. Such a candle has no ``__length``.
+        """
+        first, last = span_of(candles)
+        length, number = nw.col("__length"), nw.lit(1, nw.Int64())
+        candles = candles.with_columns(
+            __end=nw.col("timestamp") + length,
+            __is_long=nw.when(length >= DAY).then(number).otherwise(nw.lit(0, nw.Int64())),
+        )
+        for prefix, time in (("__", "timestamp"), ("__end_", "__end")):
+            candles = with_trading_time(candles, self.session, first=first, last=last, prefix=prefix, by=time)
+        trades = nw.col("__end_traded") > nw.col("__traded")
+        return candles.with_columns(
+            __from=nw.col("__traded"),
+            __until=nw.col("__end_traded"),
+            __is_closed=nw.when(trades).then(nw.lit(0, nw.Int64())).otherwise(number),
+            __length=nw.when(trades).then(length),
+        )
+
+    def terms(self, terms: Mapping[str, nw.Expr], *, is_range: bool) -> dict[str, nw.Expr]:
+        """Return the terms of an estimator, of which those of a candle after a night begin at its open; and `SUMS`.
+
+        A candle of a day or longer has its night in its return from close to close, unless nights are dropped.
+        """
+        terms, has_return = dict(terms), nw.lit(value=True)
+        if "__close_to_close" in terms:
+            from_close, from_open = terms["__close_to_close"], (nw.col("close") / nw.col("open")).log()
+            is_after_night = _IS_START & ~_IS_LONG if self.keeps else _IS_START
+            has_return = ~is_after_night | nw.lit(value=self.has_open or self.keeps)
+            after_night = from_open if self.has_open else nw.when(has_return).then(from_close)
+            terms["__close_to_close"] = nw.when(is_after_night).then(after_night).otherwise(from_close)
+        is_night = _IS_START & ~_IS_LONG & nw.lit(value=self.keeps and self.has_open)
+        is_square = _IS_START if self.keeps and is_range else is_night
+        if "__overnight" in terms:  # between two candles of one session, too
+            is_square = is_square | (~_IS_START & ~_IS_LONG)
+        square = _GAP * _GAP if self.has_open else nw.lit(0.0)
+        traded = (nw.col("__until") - nw.col("__from")).cast(nw.Float64)
+        return terms | {
+            "__between": nw.when(is_square).then(square).otherwise(0.0),
+            "__nights": nw.when(is_night).then(1.0).otherwise(0.0),
+            "__returns": nw.when(has_return).then(1.0).otherwise(0.0),
+            "__worth": nw.when(has_return & _IS_LONG)
+            .then(traded)
+            .otherwise(nw.when(has_return).then(traded / nw.col("__length")).otherwise(0.0)),
+        }
+
+    def per_session(self, variance: nw.Expr) -> nw.Expr:
+        """Return the variance of a session, from that of a candle over a window of which the rows have the `SUMS`."""
+        between, nights, returns, worth = map(nw.col, SUMS)
+        trading = float(self.session._trading // timedelta(microseconds=1) * 1_000)
+        nights_a_session = self.session._nights if self.keeps and self.has_open else 0.0
+        returns_a_session = trading / nw.col("__length") + nights_a_session
+        # A candle that trades for a part of its time counts as this part of a return.
+        sessions = nw.when(_IS_LONG).then(worth).otherwise((worth + nights) / returns_a_session)
+        return variance * (returns / sessions) + between / sessions
