@@ -355,11 +355,11 @@ class _Answer(Generic[IntoFrameT]):
             self._listed(extra, "timestamp", cut, [None] * len(extra), [*map(_written, extra["timestamp"])]),
         ]
         for name, other_name in other_names.items():
-            changed = both.filter(_are_changed(both[name], both[other_name], sizes[name], tolerance))
-            if len(changed):
-                parts.append(
-                    self._listed(changed, name, cut, changed[name].to_list(), changed[other_name].to_list())
-                )
+            is_changed = _are_changed(both[name], both[other_name], sizes[name], tolerance)
+            if is_changed.any():
+                changed = both.filter(is_changed)
+                values, other_values = changed[name].to_list(), changed[other_name].to_list()
+                parts.append(self._listed(changed, name, cut, values, other_values))
         return nw.concat(parts)
 
     def _listed(
