@@ -42,7 +42,7 @@ _PRIOR: Final = ("prior_high", "prior_low", "prior_close", "prior_val", "prior_p
 _NAKED: Final = ("naked_pocs", "naked_poc_above", "naked_poc_below")
 _TIMES: Final = ("prior_known_at", "overnight_known_at", "initial_balance_known_at", "known_at")
 _RESULTS: Final = ("session_date", "period_end", *_TIMES, *_PRIOR, *_NAKED, *_OVERNIGHT, *_BALANCE)
-_NUMBER, _PRIOR_NUMBER, _IS_SPLIT = "__number", "__prior_number", "__is_split"
+_NUMBER, _PRIOR_NUMBER = "__number", "__prior_number"
 _INFINITE: Final = float("inf")
 """An end of a range with an unknown price among those that decide it."""
 
@@ -123,9 +123,8 @@ def levels(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, the candles are by side, or their length is not known. Or if in an eager frame
-        a candle reaches beyond the open, the end of the initial balance or the close; in a lazy frame the levels of
-        that session are null.
+        If an argument is not as listed; if the candles are by side, of a length that is not known, or of DuckDB or
+        Spark; or if one reaches beyond an open, the end of an initial balance, or a close.
 
     See Also
     --------
@@ -180,7 +179,8 @@ def levels(
         raise QueryError("candles", got="candles by side", expected="one candle per time", hint=hint)
     keys = table.series_columns(by, without=["timestamp", *(["interval"] if by is None else []), *_RESULTS])
     table = require_one_unit(table, AMOUNT_UNIT, keys, ["volume"], parameter="candles")
-    rows = table.rows.filter(~nw.col("timestamp").is_null()).select(
+    candle_rows = table.collected("the levels of a session are those of the one before").lazy()
+    rows = candle_rows.filter(~nw.col("timestamp").is_null()).select(
         *keys,
         *("timestamp", "high", "low", "close", "volume"),
         __end=nw.col("timestamp") + length(table, interval),
@@ -191,11 +191,9 @@ def levels(
     if regular is not None:
         rows = with_session(rows, session, first=first, last=last, prefix="__whole_")
     rows = _in_parts(with_trading_day(rows, days), has_whole=regular is not None)
-    if table.is_eager:
-        rows = rows.collect("polars").lazy()
-        _refuse_split(rows)
-    profiles = _profiles(rows, series, grid, spreading, in_memory=table.is_eager)
-    value_areas = areas(profiles, [*series, _NUMBER], rules, Fraction(grid.size), in_memory=table.is_eager)
+    _refuse_split(rows)
+    profiles = _profiles(rows, series, grid, spreading)
+    value_areas = areas(profiles, [*series, _NUMBER], rules, Fraction(grid.size), in_memory=True)
     sessions = joined(_ranges(rows, series), value_areas, on=[*series, _NUMBER])
     result = _with_prior(sessions, series)
     result = joined(result, _naked(profiles, sessions, result, series, days), on=[*series, _NUMBER])
@@ -228,7 +226,7 @@ def levels(
 
 
 def _in_parts(rows: Rows, *, has_whole: bool) -> Rows:
-    """Add the part of the day of each candle, and whether it reaches into the next part.
+    """Add the part of the day of each candle, and when that part ends.
 
     Candles of no day are left out, and those before the open that lie outside of the whole hours.
     """
@@ -236,22 +234,20 @@ def _in_parts(rows: Rows, *, has_whole: bool) -> Rows:
     rows = rows.filter(~opens.is_null())
     if has_whole:
         rows = rows.filter((time >= opens) | ~nw.col("__whole_open").is_null())
-    limit = nw.when(time < opens).then(opens).otherwise(nw.col("__close"))
-    limit = nw.when(time >= opens, time < balance_end).then(balance_end).otherwise(limit)
-    is_whole = (nw.col("__end") <= limit).fill_null(value=False)
-    return rows.with_columns(
+    in_regular = nw.when(time < balance_end).then(balance_end).otherwise(nw.col("__close"))
+    parts = rows.with_columns(
         __is_regular=time >= opens,
         __is_balance=(time >= opens) & (time < balance_end),
         __is_overnight=time < opens,
-        **{_IS_SPLIT: (~is_whole).cast(nw.Int64)},
+        __part_end=nw.when(time < opens).then(opens).otherwise(in_regular),
     )
+    return parts.collect("polars").lazy()
 
 
 def _refuse_split(rows: Rows) -> None:
-    """Raise QueryError if a candle in memory lies in two parts of a day."""
-    for start, end in (
-        rows.filter(nw.col(_IS_SPLIT) == 1).select("timestamp", "__end").head(1).collect().rows()
-    ):
+    """Raise QueryError if a candle lies in two parts of a day, or its length is not known."""
+    is_whole = (nw.col("__end") <= nw.col("__part_end")).fill_null(value=False)
+    for start, end in rows.filter(~is_whole).select("timestamp", "__end").head(1).collect().rows():
         length_text = "of unknown length" if end is None else f"of {(end - start) / MINUTE:g} minutes"
         begin = datetime.fromtimestamp(start / SECOND, UTC).isoformat()
         raise QueryError(
@@ -265,8 +261,7 @@ def _refuse_split(rows: Rows) -> None:
 def _ranges(rows: Rows, series: list[str]) -> Rows:
     """Return one row per series and day with candles: high and low of each part, the close, and when it is known."""
     high, low, day = nw.col("high"), nw.col("low"), [*series, _NUMBER]
-    is_split = nw.col(_IS_SPLIT).max().over(*day) == 1
-    is_known = (high.is_finite() & low.is_finite() & (low <= high)).fill_null(value=False) & ~is_split
+    is_known = (high.is_finite() & low.is_finite() & (low <= high)).fill_null(value=False)
     rows = rows.with_columns(
         high=nw.when(is_known).then(high).otherwise(_INFINITE),
         low=nw.when(is_known).then(low).otherwise(-_INFINITE),
@@ -296,18 +291,16 @@ def _ranges(rows: Rows, series: list[str]) -> Rows:
     )
 
 
-def _profiles(rows: Rows, series: list[str], grid: Grid, spreading: _Spreading, *, in_memory: bool) -> Rows:
+def _profiles(rows: Rows, series: list[str], grid: Grid, spreading: _Spreading) -> Rows:
     """Return the volume profile of each regular session."""
     from tidytape.aggregate import _candle_profile as of_candles
 
-    rows = rows.filter("__is_regular")
-    if spreading == "uniform" and in_memory:
+    rows = rows.filter("__is_regular").with_columns(timestamp=nw.col("__open"))
+    if spreading == "uniform":
         of_candles._require_room(rows, grid)
-    is_split = nw.col(_IS_SPLIT).max().over(*series, _NUMBER) == 1
-    rows = rows.with_columns(timestamp=nw.col("__open"), volume=nw.when(~is_split).then(nw.col("volume")))
-    levels_of_sessions = of_candles.levels_of(rows, [*series, _NUMBER], frame_interval("1s"), grid, spreading)
-    profiles = levels_of_sessions.select(*series, _NUMBER, "price", count=nw.col("volume"))
-    return profiles.collect("polars").lazy() if in_memory else profiles
+    profiles = of_candles.levels_of(rows, [*series, _NUMBER], frame_interval("1s"), grid, spreading)
+    counts: Rows = profiles.select(*series, _NUMBER, "price", count=nw.col("volume"))
+    return counts.collect("polars").lazy()
 
 
 def _with_prior(sessions: Rows, series: list[str]) -> Rows:
