@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -333,11 +333,58 @@ def span_of(rows: nw.LazyFrame[Any]) -> tuple[int, int]:
     return first or 0, last or 0
 
 
-def sessions_near(session: Session, first: int, last: int) -> list[SessionTimes]:
-    """Return every session that overlaps a span of time, and some before and after it. [ns since the epoch]"""
+def sessions_near(session: Session, first: int, last: int, *, days: int = 3) -> list[SessionTimes]:
+    """Return every session that overlaps a span of time, and those some days around it. [ns since the epoch]"""
     begin, end = (datetime.fromtimestamp(time // SECOND, UTC).date() for time in (first, last))
-    nearby = timedelta(days=3)  # a session is no longer than a day, and no zone is a day off
+    nearby = timedelta(days=days)  # at least 3: a session is no longer than a day, and no zone is a day off
     return session._between(begin - nearby, end + nearby)
+
+
+class TradingDay(NamedTuple):
+    """A session, and the time before it since the close of the one before. [ns since the epoch]"""
+
+    begin: int
+    close: int
+    open: int
+    balance_end: int
+    """When the initial balance is over: after so much time in which the market trades."""
+    date: int
+    prior_close: int
+    number: int
+
+
+def trading_days(session: Session, first: int, last: int, balance: int) -> list[TradingDay]:
+    """Return the sessions around a span of time, numbered, with an initial balance of some length. [ns]"""
+    sessions = sessions_near(session, first, last, days=30)  # no market has more days off in a row
+    days = list[TradingDay]()
+    prior_close = first
+    for number, times in enumerate(sessions):
+        balance_end = times.open + balance
+        if times.break_start is not None and times.break_end is not None and balance_end > times.break_start:
+            balance_end += times.break_end - times.break_start
+        begin, balance_end = min(prior_close, times.open), min(balance_end, times.close)
+        days.append(
+            TradingDay(begin, times.close, times.open, balance_end, _midnight(times), prior_close, number)
+        )
+        prior_close = times.close
+    return days
+
+
+def with_trading_day(rows: nw.LazyFrame[Any], days: Iterable[TradingDay]) -> nw.LazyFrame[Any]:
+    """Add the facts of the day in which each row lies, ``__<name>``; null if it lies in none."""
+    by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for day in days:
+        for start in _days(day.begin, day.close):
+            by_day.setdefault((start,), []).append(day)
+    return _with_span(rows, nw.col("timestamp"), by_day, TradingDay._fields)
+
+
+def with_facts_of_day(rows: nw.LazyFrame[Any], days: Sequence[TradingDay]) -> nw.LazyFrame[Any]:
+    """Add the facts of the day whose number each row has, ``__<name>``; a row without such a day is left out."""
+    table = {
+        f"__{name}": values for name, values in zip(TradingDay._fields, zip(*days, strict=True), strict=True)
+    }
+    return rows.join(_table(rows, table), on="__number")
 
 
 def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> IntoFrameT:

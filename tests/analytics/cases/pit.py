@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from analytics.matrix import Case
@@ -84,6 +86,16 @@ NAMED = pl.DataFrame(
     }
 )
 
+_COLLECT = dict.fromkeys(("duckdb", "spark"), "runs your function on many histories, in memory")
+
+
+def _is_last(rows: Any) -> Any:
+    """What the last row of a frame says; it is not known before."""
+    frame = nw.from_native(rows)
+    is_last = nw.col("n") == nw.col("n").max()
+    return frame.with_columns(is_last=is_last, share=nw.col("n") / nw.col("n").sum()).to_native()
+
+
 CASES = [
     Case("known_at", pit.known_at, [CANDLES], ["n"]),
     Case(
@@ -133,6 +145,13 @@ CASES = [
         label="on",
     ),
     Case("under_newest_name", lambda frame: pit.under_newest_name(frame, MARKETS), [NAMED], ["n"]),
+    Case(
+        "leaks",
+        lambda rows: pit.leaks(_is_last, rows).frame,
+        [CANDLES.filter(pl.col("n") != 7)],
+        [*KEY, "interval", "column"],
+        gaps=_COLLECT,
+    ),
     Case("to_backtesting", pit.to_backtesting, [BARS.filter(pl.col("raw_symbol") == "X")], [], own_kind=True),
     Case("to_vectorbt", pit.to_vectorbt, [BARS], [], own_kind=True),
     Case("to_nautilus", pit.to_nautilus, [BARS.filter(pl.col("raw_symbol") == "Y")], [], own_kind=True),

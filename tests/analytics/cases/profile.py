@@ -8,6 +8,7 @@ import polars as pl
 
 from analytics.matrix import Case
 from analytics.touching import DAY, levels_of, lists_of, touches_of
+from tidytape import Session
 from tidytape.analytics import profile
 
 _COUNTS = {"a": [1, 4, 10, 4, 1], "b": [0, 6, 0, 0, 10, 2, 1], "c": [2, 2]}
@@ -46,6 +47,32 @@ _SESSIONS = (
     .select(*_SERIES, "period_end", "block_size_minutes")
     .unique(_SERIES, keep="first", maintain_order=True)
 )  # not of all levels
+
+_OPEN = DAY + timedelta(hours=13, minutes=30)
+CANDLES = pl.DataFrame(
+    [
+        (symbol, _OPEN + timedelta(days=day, minutes=30 * half_hour), low * size, (low + 2) * size, volume)
+        for symbol, size in [("BTCUSDT", 1.0), (None, 10.0)]
+        for day, half_hour, low, volume in [
+            (0, -3, 98, 2.0),
+            (0, 0, 100, 4.0),
+            (0, 1, 101, 9.0),
+            (0, 12, 103, 1.0),
+            (0, 20, 99, 3.0),
+            (1, 0, 104, 5.0),
+            (1, 3, 107, 8.0),
+            (2, -1, 90, 1.0),
+            (5, 4, 100, 2.0 if symbol else None),
+            (6, 0, 103, 1.0),
+        ]
+    ],
+    schema=["raw_symbol", "timestamp", "low", "high", "volume"],
+    orient="row",
+).select(
+    pl.all(), pl.lit("30m").alias("interval"), pl.lit("COIN").alias("amount_unit"), close=pl.col("low") + 1.0
+)  # nights, a day that did not trade, a weekend, a volume that is not known
+_COLLECT = dict.fromkeys(("duckdb", "spark"), "the levels of a session are those of the one before")
+_STOCKS = Session("09:30", "16:00", zone="America/New_York")
 
 CASES = [
     Case("point_of_control", lambda levels: profile.point_of_control(levels, by="day"), [LEVELS], ["day"]),
@@ -117,6 +144,28 @@ CASES = [
         label="of volumes",
     ),
     Case("naked_pocs", profile.naked_pocs, [LISTS], _SERIES),
+    Case(
+        "levels",
+        lambda candles: profile.levels(candles, session=_STOCKS, block_size=0.5, spreading="uniform"),
+        [CANDLES.sample(fraction=1, shuffle=True, seed=3)],
+        ["raw_symbol", "timestamp"],
+        gaps=_COLLECT,
+    ),
+    Case(
+        "levels",
+        lambda candles: profile.levels(
+            candles,
+            session=Session("18:00", "17:00", zone="America/New_York"),
+            regular=_STOCKS,
+            at="open",
+            block_size=1,
+            spreading="close",
+        ),
+        [CANDLES],
+        ["raw_symbol", "timestamp"],
+        gaps=_COLLECT,
+        label="of regular hours",
+    ),
     Case(
         "naked_pocs",
         lambda levels: profile.naked_pocs(levels, by="exchange", row_size=1, count="tpo_count"),

@@ -6,6 +6,7 @@ this price.
 - `point_of_control`, `value_area` : the level with the largest count, and the levels around it.
 - `developing` : the point of control and the value area at the end of each time block.
 - `naked_pocs` : points of control that no later session touched.
+- `levels` : what a trader looks at first, one row per session: levels of the session before, overnight, first hour.
 - `initial_balance` : the range of the first hour, its extensions, and whether the price left it.
 - `single_prints`, `tails` : levels that only one time block touched, inside the range and at its ends.
 - `poor_extremes` : ends of the range that two or more time blocks touched.
@@ -27,6 +28,7 @@ blocks need not be the length of their session. So without ``period_end`` their 
 """
 
 from tidytape import _other_clients
+from tidytape.analytics.profile._day_levels import levels
 from tidytape.analytics.profile._day_type import day_type, initial_balance
 from tidytape.analytics.profile._extremes import poor_extremes, single_prints, tails
 from tidytape.analytics.profile._of_sessions import with_sessions
@@ -40,6 +42,7 @@ __all__ = [
     "day_type",
     "developing",
     "initial_balance",
+    "levels",
     "naked_pocs",
     "nodes",
     "point_of_control",
