@@ -96,6 +96,20 @@ def test_a_later_statement_replaces_an_earlier_one_and_silence_keeps_it(tmp_path
         assert lake.markets()["session"].to_list() == [kept]
 
 
+def test_a_file_that_is_in_the_lake_is_read_again_to_state_its_session(tmp_path: Path) -> None:
+    lake = daily(tmp_path, "2024-08-07T00:00:00Z", "2024-08-08T13:30:00Z", skip_bad=True)
+    assert dates(lake) == ["2024-08-07"]
+    (file,) = tmp_path.glob("*/candles.csv")
+    for session, is_known in ((STOCKS, False), (STOCKS, True), (None, True)):
+        report = ingest(
+            [file], lake, layout="csv", table="candles", interval="1d", exchange="NY", raw_symbol="ACME", quote="USD",
+            columns=dict(pair.split("=") for pair in COLUMNS.split(",")), session=session, skip_bad=True,
+        )  # fmt: skip
+        assert report.files[0].already_ingested == is_known
+        assert dates(lake) == ["2024-08-07", "2024-08-08"]
+        assert lake.markets()["session"].to_list() == [STOCKS]
+
+
 def test_a_market_whose_session_nobody_stated_has_none(tmp_path: Path) -> None:
     lake = daily(tmp_path, "2024-08-07T00:00:00Z")
     assert lake.markets()["session"].to_list() == [None]
