@@ -230,8 +230,8 @@ def test_market_entry() -> None:
         "volume24h double, "
         "volumeChange24h double, priceChange24h double, oiChange24h double, marketcap double, "
         "iconUrl string, availableSince timestamp, "
-        # Ours: what an exchange does to a symbol.
-        "factor double, renamedTo string, renamedAt timestamp"
+        # Ours: what an exchange does to a symbol, and when the market trades.
+        "factor double, renamedTo string, renamedAt timestamp, session string"
     )
 
 

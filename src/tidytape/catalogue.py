@@ -446,6 +446,9 @@ _EXCHANGE = Field("exchange", "exchange", "string", "", "Exchange")
 _RAW_SYMBOL = Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange")
 _COIN = Field("coin", "coin", "string", "", "Base asset")
 _CATEGORY = Field("category", "category", "string", "", "Market class")
+_SESSION = Field(
+    "session", "session", "string", "", "When the market trades; null where not stated: the UTC day"
+)
 
 IDENTITY_FIELDS: tuple[Field, ...] = (
     _EXCHANGE,
@@ -467,6 +470,7 @@ DESCRIPTOR_FIELDS: tuple[Field, ...] = (
     ),
     _double("blockSize", "block_size", "quote per coin", "Height of a price level; null where not known"),
     Field("dataUntil", "data_until", "timestamp", "UTC", "Time up to which the market is known"),
+    _SESSION,
 )
 """The fields of a series identifier that describe the series; a service may leave them out."""
 
@@ -841,6 +845,7 @@ MARKET_FIELDS: tuple[Field, ...] = (
     ),
     _RENAMED_TO,
     _RENAMED_AT,
+    _SESSION,
 )
 """The fields of a market entry, beside ``predictionMarkets``."""
 

@@ -45,7 +45,12 @@ def _over_http(lake: Lake, **options: Any) -> Client[pl.DataFrame]:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return everything(tmp_path_factory.mktemp("everything") / "lake")
+    """A lake that states when one of its markets trades."""
+    made = everything(tmp_path_factory.mktemp("everything") / "lake")
+    exchange, symbol, *_ = made.markets().row(0)
+    stated = {"exchange": exchange, "raw_symbol": symbol, "session": "09:30-16:00 America/New_York Mon-Fri"}
+    made.writer().register(pl.DataFrame([stated]))
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +76,7 @@ def _outcome(client: Client[pl.DataFrame], query: Any) -> tuple[object, ...]:
             return type(error), str(error), facts
     told, columns = got.metadata, {name: column.to_list() for name, column in got.frame.to_dict().items()}
     facts = told.requests, told.weight, told.cached, told.missing, told.failures, told.reason, told.is_whole
+    facts = *facts, told.sessions
     warned = [(kind.category, str(kind.message)) for kind in caught]
     return got.frame.schema, columns, facts, told.query, told.left_out, told.hash, warned
 

@@ -14,6 +14,7 @@ import pytest
 import tidytape
 from simulated.fingerprint import fingerprint
 from tables import each_row
+from tidytape import Session
 from tidytape.catalogue import DATA_TYPES
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.demo import fill
@@ -122,6 +123,19 @@ def test_rows_are_those_of_the_lakes_tables(made: dict[str, pl.DataFrame]) -> No
         assert conformed["timestamp"].is_between(START_NS, END_NS, closed="left").all(), name
         for column in rows.select(pl.selectors.float()):
             assert column.is_finite().all() or column.null_count(), (name, column.name)
+
+
+@pytest.mark.slow
+def test_markets_with_a_session_trade_in_it_alone(made: dict[str, pl.DataFrame], client: Any) -> None:
+    stated = client.markets().drop_nulls("session").select("exchange", "raw_symbol", "session").rows()
+    assert [exchange for exchange, *_ in stated] == ["DEMO_FX", "DEMO_METALS", "DEMO_STOCKS"]
+    for exchange, symbol, text in stated:
+        trades = made["trades"].filter(exchange=exchange, raw_symbol=symbol)
+        times = trades.with_columns(pl.from_epoch("timestamp", "ns").dt.replace_time_zone("UTC"))
+        segments = Session.parsed(text).label(times)["segment"].unique().to_list()
+        assert segments == ["regular"]
+        told = client.fetch(client.query.candles(exchange=exchange, raw_symbol=symbol, **DAY)).metadata
+        assert told.sessions == {(exchange, symbol): text}
 
 
 # --- the same market, always ----------------------------------------------------------------------------------------

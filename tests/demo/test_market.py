@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import islice, pairwise
 
@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 
 from tables import each_row
+from tidytape import Session
 from tidytape.demo._hidden import TAIL, Hidden, hidden_days
 from tidytape.demo._hours import MINUTES, SECONDS, activity, silent
 from tidytape.demo._lake import tables
-from tidytape.demo._market import COINS, MARKETS, OUTAGES, START_NS, DemoMarket, markets
+from tidytape.demo._market import COINS, MARKETS, OUTAGES, START_NS, Coin, DemoMarket, markets
 from tidytape.demo._noise import Reverting, generator
 from tidytape.demo._quotes import Quotes
 from tidytape.errors import QueryError
@@ -137,6 +138,34 @@ def test_purposes_and_days_do_not_move_each_other() -> None:
 
 
 # --- hours and outages ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "coin", [coin for coin in COINS.values() if coin.session], ids=lambda coin: coin.coin
+)
+def test_a_market_trades_in_the_seconds_of_its_session_alone(coin: Coin) -> None:
+    assert coin.session is not None
+    session = Session.parsed(coin.session)
+    assert str(session) == coin.session
+    # Two weeks of summer, and the two in which the clock of New York changes.
+    for day in (*range(14), *range(81, 95)):
+        start = START_NS // 10**9 + day * SECONDS
+        date = datetime.fromtimestamp(start, UTC).date()
+        is_open = np.zeros(SECONDS, dtype=bool)
+        for row in session.schedule(date, date + timedelta(days=3)).iter_rows(named=True):
+            opens, closes = (int(row[name].timestamp()) - start for name in ("open", "close"))
+            is_open[max(opens, 0) : max(closes, 0)] = True
+        np.testing.assert_array_equal(activity(coin.hours, day) > 0, is_open)
+
+
+def test_coins_that_always_trade_state_no_session() -> None:
+    assert {coin.coin for coin in COINS.values() if coin.hours == "always"} == {"BTC", "ETH", "SOL"}
+    assert all((coin.session is None) == (coin.hours == "always") for coin in COINS.values())
+    stated = markets().drop_nulls("session").select("exchange", "session").rows()
+    sessions = {coin.coin: coin.session for coin in COINS.values()}
+    assert stated == [
+        ("DEMO_STOCKS", sessions["ACME"]), ("DEMO_METALS", sessions["XAU"]), ("DEMO_FX", sessions["EUR"]),
+    ]  # fmt: skip
 
 
 def open_hours(hours: str, date: str) -> list[tuple[str, str]]:

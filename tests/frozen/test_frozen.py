@@ -25,7 +25,9 @@ from tidytape.schema import LISTS, TPO_SESSIONS, schema_of
 RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "hashes.json").is_file())
 ids = [path.name for path in RELEASES]
 
-DESCRIBING = {"amount_unit", "block_size", "is_final", "coverage", "factor", "renamed_to", "renamed_at"}
+DESCRIBING = {
+    "amount_unit", "block_size", "is_final", "coverage", "factor", "renamed_to", "renamed_at", "session",
+}  # fmt: skip
 """Columns that younger releases add to a data type, and to `markets`, which has a block size of its own."""
 
 OF_LEVELS = {*LISTS, "is_in_progress"}

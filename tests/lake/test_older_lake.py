@@ -49,6 +49,7 @@ def old(tmp_path) -> Lake:
         "amount_units",
         "renamed_to",
         "renamed_at",
+        "session",
     }
     _delta.create(f"{tmp_path}/trades", older(TRADES, {"received"}), None)
     _delta.create(f"{tmp_path}/markets", older(MARKETS, lacks), None)

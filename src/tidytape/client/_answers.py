@@ -23,7 +23,15 @@ from tidytape.times import DAY, SECOND, Span
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json
 from tidytape.wire._sessions import IN_PROGRESS, block_in_progress, owners, regrouped, unnested
-from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, distinct, epoch_nanoseconds, finality
+from tidytape.wire._tidy import (
+    DATA_UNTIL,
+    SENT_UNIT,
+    SESSION,
+    concatenated,
+    distinct,
+    epoch_nanoseconds,
+    finality,
+)
 
 if TYPE_CHECKING:
     from tidytape.wire._decode import Absent
@@ -159,6 +167,17 @@ def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     if first <= times.min() and times.max() < last:  # type: ignore[operator]  # of integers
         return frame
     return frame.filter(times.is_between(first, last, closed="left"))
+
+
+def without_sessions(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple[str, str], str]]:
+    """Return a frame without the column of sessions, and the session of each market that the service stated."""
+    if SESSION not in frame.columns:
+        return frame, {}
+    # An empty text is an absent one, as in the names of a series.
+    stated = (
+        frame.select("exchange", "raw_symbol", SESSION).filter(pl.col(SESSION) != "").unique().drop_nulls()
+    )
+    return frame.drop(SESSION), {(exchange, symbol): text for exchange, symbol, text in stated.iter_rows()}
 
 
 def notes_of(answer: Answer) -> tuple[Note, ...] | None:

@@ -27,7 +27,7 @@ from tidytape.query._values import token as read_token
 from tidytape.schema import TPO_SESSIONS, Schema, data_type, schema_of
 from tidytape.wire import levels_of, sessions_of
 from tidytape.wire._stream import Batch, decode_batch
-from tidytape.wire._tidy import DATA_UNTIL, concatenated
+from tidytape.wire._tidy import OF_SERIES, concatenated
 
 if TYPE_CHECKING:
     from tidytape.wire._decode import Absent
@@ -257,7 +257,7 @@ class Reading:
         check_grid(frame, query, name)
         check_window(frame, query, name)
         frame = with_levels_in_order(frame, name)
-        frame = within(frame, query.start, query.end).drop(DATA_UNTIL, strict=False)
+        frame = within(frame, query.start, query.end).drop(OF_SERIES, strict=False)
         if is_clashing(frame, query):
             raise DecodeError(
                 f"{name}: a point came twice in one batch, with different values", data_type=name

@@ -11,7 +11,7 @@ from itertools import chain
 import polars as pl
 
 from tidytape.budget import weight
-from tidytape.client._answers import described, ordered, within
+from tidytape.client._answers import described, ordered, within, without_sessions
 from tidytape.client._display import progress
 from tidytape.client._metadata import Metadata
 from tidytape.client._steps import Call, Flow
@@ -71,7 +71,10 @@ def computed(
         for query, answer in zip(requests, answers, strict=True)
     ]
     frame = within(ordered([part.drop(DATA_UNTIL) for part in parts], window.query), *window.unaligned)
+    frame, sessions = without_sessions(frame)
     sent = [request for answer in answers for request in answer.requests]
     notes = chain.from_iterable(answer.notes for answer in answers)
-    metadata = Metadata.of_fetch(window, frame, notes, requests=len(sent), weight=sum(map(weight, sent)))
+    metadata = Metadata.of_fetch(
+        window, frame, notes, requests=len(sent), weight=sum(map(weight, sent)), sessions=sessions
+    )
     return frame, metadata

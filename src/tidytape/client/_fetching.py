@@ -28,6 +28,7 @@ from tidytape.client._answers import (
     series_of,
     spans_to_check,
     within,
+    without_sessions,
 )
 from tidytape.client._cache import Series
 from tidytape.client._display import Bar, progress, spans
@@ -103,10 +104,10 @@ def fetched(settings: Settings, window: Window) -> Flow[tuple[pl.DataFrame, Meta
                 yield from fetch.check(bar)
             yield from fetch.tidy_cache()
     frame = joined([part for part in fetch.frames if part.width], window.query)
-    frame = within(frame, window.start, window.end)
+    frame, sessions = without_sessions(within(frame, window.start, window.end))
     if window.query.gapfill and not fetch.missing:
         _check_filled(frame, window)
-    return frame, fetch.metadata(frame)
+    return frame, fetch.metadata(frame, sessions)
 
 
 class _Fetch:
@@ -330,7 +331,7 @@ class _Fetch:
         if self._cache is not None and self._has_lock:
             yield Call(partial(_try_to_write, self._cache.tidy))
 
-    def metadata(self, frame: pl.DataFrame) -> Metadata:
+    def metadata(self, frame: pl.DataFrame, sessions: Mapping[tuple[str, str], str]) -> Metadata:
         """Return the metadata of the finished fetch."""
         return Metadata.of_fetch(
             self._window,
@@ -341,6 +342,7 @@ class _Fetch:
             cached=self._cached,
             missing=union(self.missing),
             failures=self._failures,
+            sessions=sessions,
         )
 
 

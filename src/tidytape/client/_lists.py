@@ -103,6 +103,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
               has converted them. [coins per unit]
             - ``renamed_to`` : string, Symbol that the market has since its renaming.
             - ``renamed_at`` : timestamp, When the market was renamed. [UTC]
+            - ``session`` : string, When the market trades; null where not stated: the UTC day.
             - ``oi_change_24h`` : float64, Change of the open interest over 24 hours. [as served]
             - ``price_change_24h`` : float64, Change of the price over 24 hours. [%]
             - ``volume_24h`` : float64, Volume of the last 24 hours. [as served]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -66,6 +67,9 @@ class Metadata:
     is_whole : bool or None
         Whether the frame has all points that the service has. None for types whose points are rare (trades,
         liquidations, profiles, books, option summaries, supply): nothing in their answers shows whether they were cut.
+    sessions : mapping of (str, str) to str
+        When markets trade, by exchange and raw symbol, as text that `tidytape.Session.parsed` reads. It has the markets
+        with points whose session the service states; the others have the UTC day.
     """
 
     query: PointsQuery
@@ -80,6 +84,7 @@ class Metadata:
     _frame: pl.DataFrame = field(compare=False)
     reason: tuple[Reason, ...] = ()
     is_whole: bool | None = None
+    sessions: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)
 
     @classmethod
     def of_fetch(
@@ -93,6 +98,7 @@ class Metadata:
         cached: Sequence[Span] = (),
         missing: Sequence[Span] = (),
         failures: Sequence[TidytapeError] = (),
+        sessions: Mapping[tuple[str, str], str] = MappingProxyType({}),
     ) -> Metadata:
         """Return the metadata of a fetch that has just ended, with the reasons that the notes of its answers give."""
         notes = dict.fromkeys(notes)  # each once, in their order
@@ -111,6 +117,7 @@ class Metadata:
             frame,
             reasons,
             not missing if is_dense(window.query) else None,
+            dict(sessions),
         )
 
     @classmethod
@@ -122,7 +129,22 @@ class Metadata:
         notes = read_notes(orjson.dumps(facts.get("notes", []))) or ()
         reason = reasons_of(window, notes, frame, now=at.timestamp())
         is_whole = facts.get("is_whole")
-        return cls(window.query, window.start, window.end, 0, 0, (), missing, (), at, frame, reason, is_whole)
+        sessions = {(exchange, symbol): text for exchange, symbol, text in facts.get("sessions", ())}
+        return cls(
+            window.query,
+            window.start,
+            window.end,
+            0,
+            0,
+            (),
+            missing,
+            (),
+            at,
+            frame,
+            reason,
+            is_whole,
+            sessions,
+        )
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -133,6 +155,11 @@ class Metadata:
             "missing": self.missing,
             "is_whole": self.is_whole,
             "notes": orjson.loads(write_notes(reason.note for reason in self.reason)),
+            **(
+                {"sessions": [[*market, text] for market, text in self.sessions.items()]}
+                if self.sessions
+                else {}
+            ),
         }
 
     @property
@@ -187,6 +214,9 @@ class Metadata:
                 "front left out": spans([self.left_out]) if self.left_out else "",
                 "why": in_words(self.reason),
                 "whole": _WHOLE[self.is_whole],
+                "sessions": "; ".join(
+                    f"{' '.join(market)}: {text}" for market, text in self.sessions.items()
+                ),
                 "failures": "; ".join(dict.fromkeys(map(str, self.failures))),
                 "fetched at": self.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "hash": self._shown_hash or f"on demand, of {self._frame.height:,} rows: .hash",

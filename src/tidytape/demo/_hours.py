@@ -53,8 +53,9 @@ def activity(hours: str, day: int) -> Floats:
             _WEEKEND if is_weekend else 1.0
         )
         return busy
-    local = midnight.astimezone(_NEW_YORK)  # clocks change on Sundays, while these markets are closed
-    clock = hour + (local.utcoffset() or timedelta()) / timedelta(hours=1)
+    # Clocks change on Sundays, at 6:00 or 7:00 UTC, while these markets are closed; in the evening they open again.
+    noon = (midnight + timedelta(hours=12)).astimezone(_NEW_YORK)
+    clock = hour + (noon.utcoffset() or timedelta()) / timedelta(hours=1)
     weekday = np.where(clock < 0, midnight.weekday() - 1, midnight.weekday()) % 7
     clock = clock % 24.0
     if hours == "stocks":

@@ -433,6 +433,13 @@ MARKETS = Table(
             nullable=True,
         ),
         Column(
+            "session",
+            "string",
+            "",
+            "When the market trades, as `tidytape.Session` writes it; null where that is not stated: the UTC day",
+            nullable=True,
+        ),
+        Column(
             "renamed_to",
             "string",
             "",

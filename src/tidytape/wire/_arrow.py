@@ -31,7 +31,7 @@ from tidytape.wire._constants import (
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire._notes import ARROW_KEY, Note, write_notes
 from tidytape.wire._sessions import IN_PROGRESS, older_schema, reserved_names, travelling, unnested
-from tidytape.wire._tidy import DATA_UNTIL, newest_final, with_finality, with_known
+from tidytape.wire._tidy import DATA_UNTIL, OF_SERIES, SESSION, newest_final, with_finality, with_known
 
 ARROW_MIME = "application/vnd.apache.arrow.stream"
 """The media type of an Arrow IPC stream."""
@@ -150,16 +150,17 @@ def encode_batches(
     points = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     arrays = dict(zip(points.schema.names, points.columns, strict=True))
     common = tuple(known.items())
-    constants = dict(_known_constants(data_type, common))
+    columns = _order(data_type, is_stated=known[SESSION] is not None)
+    constants = dict(_known_constants(columns, common))
     is_final = _finality(arrays["timestamp"], known, first, last)
     (constants if isinstance(is_final, Constant) else arrays)["is_final"] = is_final
     if constants_once:
         constants |= _constants_of(arrays)
-        order = [name for name in _order(data_type) if name not in constants]
+        order = [name for name in columns if name not in constants]
     else:
         zeros = pa.array(np.zeros(points.num_rows, np.uint32))
         arrays |= {name: constant.array(zeros) for name, constant in constants.items()}
-        order = [*_order(data_type)]
+        order = [*columns]
     batch = points
     if order != points.schema.names:
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in order], names=order)
@@ -169,7 +170,7 @@ def encode_batches(
     key = data_type, constants_once, common, others, words, *order, None if notes is None else tuple(notes)
     head = _HEADS.get(key)
     if head is None:
-        constants_sent = _placed(constants, _order(data_type)) if constants_once else {}
+        constants_sent = _placed(constants, columns) if constants_once else {}
         head = _head(batch, data_type, notes, constants_sent)
         if len(_HEADS) >= _MOST_HEADS:
             _HEADS.clear()
@@ -195,17 +196,16 @@ _MOST_HEADS = 256
 
 
 @lru_cache(256)
-def _known_constants(data_type: str, known: tuple[tuple[str, Any], ...]) -> dict[str, Constant]:
+def _known_constants(columns: tuple[str, ...], known: tuple[tuple[str, Any], ...]) -> dict[str, Constant]:
     """Return the columns that all points of a market have in common."""
     types = {"block_size": pa.float64(), DATA_UNTIL: TIME}
-    names = {*_order(data_type)}
-    return {name: Constant(value, types.get(name, CATEGORY)) for name, value in known if name in names}
+    return {name: Constant(value, types.get(name, CATEGORY)) for name, value in known if name in columns}
 
 
 @cache
-def _order(data_type: str) -> tuple[str, ...]:
-    """Return the columns of points in the order of a stream."""
-    return (*wire_schema(data_type).names, DATA_UNTIL)
+def _order(data_type: str, *, is_stated: bool) -> tuple[str, ...]:
+    """Return the columns of points in the order of a stream; the session of a market only if that is stated."""
+    return (*wire_schema(data_type).names, *(OF_SERIES if is_stated else (DATA_UNTIL,)))
 
 
 def _head(
@@ -362,7 +362,7 @@ def _plain_schema(sent: Any, name: str) -> Any:
     schema = _schema_of(sent.names, name)
     if IN_PROGRESS in sent.names:
         raise Fault(f"the stream has a column {IN_PROGRESS}, which only a client has")
-    check_unknown(len({*sent.names} - {*schema.names, DATA_UNTIL}))
+    check_unknown(len({*sent.names} - {*schema.names, *OF_SERIES}))
     plain = pa.schema(
         [pa.field(field.name, _plain_type(field.type, of_levels=field.name == LEVELS)) for field in sent]
     )
@@ -374,7 +374,7 @@ def _plain_schema(sent: Any, name: str) -> Any:
         _check_dtypes(unnested(frame)[0], levels)
         sent_names = {*plain.field(LEVELS).type.value_type.names}
         check_unknown(len(sent_names - {*levels.names}))
-        if taken_names := sent_names & {*reserved_names(name), DATA_UNTIL}:
+        if taken_names := sent_names & {*reserved_names(name), *OF_SERIES}:
             raise Fault(
                 f"levels have {shown(', '.join(sorted(taken_names)))}, which levels do not have on the way"
             )
@@ -425,7 +425,7 @@ def _check_dtypes(frame: pl.DataFrame, schema: Columns) -> None:
     for column in schema.columns:
         if column.name not in sent and not column.nullable:
             raise Fault(f"the stream has no column {column.name}")
-    for name, expected in {DATA_UNTIL: pl.Datetime("ns", "UTC"), **dtypes}.items():
+    for name, expected in {DATA_UNTIL: pl.Datetime("ns", "UTC"), SESSION: pl.Categorical(), **dtypes}.items():
         dtype = sent.get(name, expected)
         if name == LEVELS and isinstance(dtype, pl.List):
             continue  # its fields are checked one by one

@@ -63,7 +63,8 @@ def decode(
         body may have up to 256 different unknown fields.
 
         If the service sent ``dataUntil``, ``is_final`` follows from it, and there is a column ``data_until`` [UTC]. An
-        unknown amount unit is null, and ``series_amount_unit`` has it as the service sent it.
+        unknown amount unit is null, and ``series_amount_unit`` has it as the service sent it. If the service sent when
+        markets trade, there is a column ``session``, null for the others.
 
     Raises
     ------

@@ -24,7 +24,7 @@ from tidytape.schema import data_type as facts_of
 from tidytape.wire._notes import Note, write_notes
 from tidytape.wire._sessions import IN_PROGRESS, regrouped, unnested
 from tidytape.wire._text import Piece, join, member, value
-from tidytape.wire._tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
+from tidytape.wire._tidy import DATA_UNTIL, OF_SERIES, SERIES_FIELDS, identity_columns
 from tidytape.wire._values import written_time
 
 _INTERVALS = {interval.alias: interval.value for interval in Interval}
@@ -71,7 +71,8 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
     -----
     A field of a point that repeats on the rows of its levels is written as in the first of these rows. The derived
     ``volume`` of a volume profile is on the wire only in points with a level that has a volume and lacks a side.
-    ``is_final`` is not on the wire: the reader derives it from the column ``data_until`` [UTC], which is written.
+    ``is_final`` is not on the wire: the reader derives it from the column ``data_until`` [UTC], which is written. So is
+    the column ``session``.
 
     Examples
     --------
@@ -333,7 +334,7 @@ def _with_volumes(frame: pl.DataFrame, new_point: pl.Series) -> pl.DataFrame:
 
 def series_columns(frame: pl.DataFrame, data_type: DataType) -> tuple[str, ...]:
     """Return the columns that are written once per series: its identity and its descriptors."""
-    names = {*identity_columns(data_type), *wire_schema(data_type.name).descriptors, DATA_UNTIL}
+    names = {*identity_columns(data_type), *wire_schema(data_type.name).descriptors, *OF_SERIES}
     return tuple(
         field.column for field in SERIES_FIELDS if field.column in names and field.column in frame.columns
     )
@@ -497,7 +498,7 @@ def _unknown_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
     known = {
         *wire_schema(data_type.name).names,
         *more,
-        DATA_UNTIL,
+        *OF_SERIES,
         IN_PROGRESS,
         PART,
         _POINT,

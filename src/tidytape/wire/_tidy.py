@@ -121,7 +121,7 @@ class Parts:
     def frame(self, data_type: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown columns, those of the innermost table first."""
         # Make categories here, once per series, because there are many more rows.
-        names = [*identity_columns(data_type), "amount_unit"]
+        names = [*identity_columns(data_type), "amount_unit", SESSION]
         series = with_known(self.series).with_columns(pl.col(names).cast(pl.Categorical()))
         # Drop unknown columns that hold only nulls, before they are repeated for every row.
         series = pl.DataFrame([c for c in series if c.name in _homes(data_type) or c.null_count() < len(c)])
@@ -209,7 +209,7 @@ def _homes(data_type: DataType) -> dict[str, str]:
     homes = dict.fromkeys(schema.names, "level") | {IN_PROGRESS: "client"}
     homes |= {LEVELS: "levels"} if data_type.has_sessions else {}
     homes |= dict.fromkeys((field.column for field in data_type.fields), "point")
-    homes |= dict.fromkeys((*identity_columns(data_type), *schema.descriptors, DATA_UNTIL), "series")
+    homes |= dict.fromkeys((*identity_columns(data_type), *schema.descriptors, *OF_SERIES), "series")
     return homes
 
 
@@ -240,8 +240,9 @@ def _merged(data_type: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> 
         )  # the only derived column of a schema
     if "is_final" in homes:  # `with_finality` computes it
         columns["is_final"] = pl.Series("is_final", [None], pl.Boolean).new_from_index(0, tables[0][1].height)
-    if columns[DATA_UNTIL].null_count() == len(columns[DATA_UNTIL]):
-        del columns[DATA_UNTIL]
+    for name in OF_SERIES:
+        if columns[name].null_count() == len(columns[name]):
+            del columns[name]
     documented = [columns[name].alias(name) for name in homes if name in columns]
     return pl.DataFrame(documented + [column.alias(name) for name, column in extras.items()])
 
@@ -255,6 +256,12 @@ def _unused_name(name: str, table_name: str, used_names: set[str]) -> str:
 
 DATA_UNTIL = "data_until"
 """Column of a decoded frame: the time up to which the row's market is known, if the service sent it."""
+
+SESSION = "session"
+"""Column of a decoded frame: when the row's market trades, if the service sent it."""
+
+OF_SERIES = (DATA_UNTIL, SESSION)
+"""Columns of a decoded frame that describe its series, are not in its schema, and are there only if they were sent."""
 
 SENT_UNIT = "series_amount_unit"
 """Column of a decoded frame: the amount unit as the service sent it, if we do not know that unit."""

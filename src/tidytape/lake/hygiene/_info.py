@@ -153,6 +153,7 @@ def markets(lake: LakeReader) -> pl.DataFrame:
         - ``first``, ``last`` : time of the first and the last row [UTC, ns]
         - ``recorded_in`` : the unit of the amounts in the files, before they were converted to coins, as the caller or
           the layout stated it: ``coin``, ``quote``, or the contract, e.g. ``INVERSE 100``; null if no unit was stated
+        - ``session`` : when the market trades, as `tidytape.Session` writes it; null if that was not stated
 
     Raises
     ------
@@ -176,22 +177,21 @@ def markets(lake: LakeReader) -> pl.DataFrame:
                 files_of(lake, table).with_columns(absent_columns).group_by(_NAMES).agg(*_TOTALS).sort(_NAMES)
             )
             totals.append(market_totals.select(pl.lit(table.name).alias("table"), pl.all()))
-    return _with_units(pl.concat(totals), lake.markets())
+    return _with_facts(pl.concat(totals), lake.markets())
 
 
-def _with_units(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
-    """Add the unit of the amounts in the files: by table, or else by the market's contract."""
+def _with_facts(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
+    """Add the unit of the amounts in the files, by table or else by the market's contract, and the market's session."""
     size = pl.col("contract_size").cast(pl.String).str.strip_suffix(".0")
     units = markets.select(
-        "exchange", "raw_symbol", "amount_units", __contract=pl.format("{} {}", "contract", size)
+        "exchange", "raw_symbol", "amount_units", "session", __contract=pl.format("{} {}", "contract", size)
     ).unique(["exchange", "raw_symbol"])
     unit_of_table = pl.col("amount_units").str.extract(pl.format("(?:^|,){}=([a-z]+)", "table"), 1)
     stated_unit = pl.when(unit_of_table != CountedUnit.CONTRACTS.value).then(unit_of_table)
     contract = pl.when(pl.col("table").is_in(_IN_CONTRACTS)).then("__contract")
     joined = totals.join(units, on=["exchange", "raw_symbol"], how="left", maintain_order="left")
-    return joined.with_columns(recorded_in=pl.coalesce(stated_unit, contract)).drop(
-        "amount_units", "__contract"
-    )
+    recorded_in = pl.coalesce(stated_unit, contract).alias("recorded_in")
+    return joined.select(*totals.columns, recorded_in, "session")
 
 
 def files_of(lake: LakeReader, table: Table) -> pl.DataFrame:

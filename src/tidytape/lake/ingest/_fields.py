@@ -360,6 +360,9 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
 
 _NO_START = pl.format(
     "no candle of its length starts at {}: they start at multiples of its length, from 00:00 UTC; ``stamped='end'`` "
-    "says that times are those of ends",
+    "says that times are those of ends{}",
     pl.from_epoch("timestamp", time_unit="ns").dt.strftime("%Y-%m-%dT%H:%M:%S%.fZ"),
+    pl.when(interval=DAY)
+    .then(pl.lit(", and ``session`` when the market trades, if days start at its open or at its midnight"))
+    .otherwise(pl.lit("")),
 )

@@ -14,6 +14,7 @@ from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._symbols import storable
 from tidytape.lake.ingest._contracts import Contract, ContractKind
 from tidytape.query import _values as values
+from tidytape.sessions import Session
 from tidytape.times import MILLISECOND
 
 Number = Decimal | float | str
@@ -84,6 +85,11 @@ class Market:
         Time between settlements, e.g. ``"8h"``, for funding reports that do not state it; the service does not use
         reports without one. An interval that a file states takes precedence. It also fills reports that are in the
         lake without an interval, if their file is ingested again. [ms]
+    session : Session or str, optional
+        When the markets of the files trade, or a text that `tidytape.Session.parsed` reads, such as ``"XNYS"``; the
+        attribute is the text. The registry keeps it, and the service sends it. Candles of days may then start at the
+        open of a session, or at midnight of its date in its zone: the lake has them on that date, from 00:00 UTC. A
+        file that is in the lake already is read again, so that its market gets the session.
 
     Raises
     ------
@@ -123,6 +129,9 @@ class Market:
     funding_interval: int | str | timedelta | None = option(
         "Funding interval of rates that have none, e.g. 8h; without one, such rates are not served."
     )
+    session: Session | str | None = option(
+        "When the market trades, e.g. '09:30-16:00 America/New_York Mon-Fri', or a name such as XNYS."
+    )
 
     def __post_init__(self) -> None:
         if self.exchange is not None:
@@ -150,6 +159,9 @@ class Market:
         self._check_contract()
         self._check_unit()
         self.funding_nanoseconds  # noqa: B018  # raises if it is not a duration
+        if self.session is not None:
+            stated = self.session if isinstance(self.session, Session) else Session.parsed(self.session)
+            self._set("session", str(stated))
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -205,6 +217,11 @@ class Market:
         return values.milliseconds(self.funding_interval, parameter="funding_interval") * MILLISECOND
 
     @property
+    def stated_session(self) -> Session | None:
+        """The session that the caller states; None if the caller states none."""
+        return None if self.session is None else Session.parsed(str(self.session))
+
+    @property
     def replaced(self) -> list[str]:
         """Columns of the registry whose values the caller replaces."""
         name_columns = (
@@ -213,7 +230,9 @@ class Market:
             else []
         )
         return name_columns + [
-            name for name in ("category", "tick_size", "block_size") if getattr(self, name) is not None
+            name
+            for name in ("category", "tick_size", "block_size", "session")
+            if getattr(self, name) is not None
         ]
 
 

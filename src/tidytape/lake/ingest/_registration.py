@@ -97,6 +97,7 @@ def registry_rows(
                 "category": _class_of(key, market, summary, parsed),
                 "tick_size": None if market.tick_size is None else float(exact(market.tick_size)),
                 "block_size": _block_size(market, summary.price),
+                "session": market.session,
                 "available_since": since,
             }
         )

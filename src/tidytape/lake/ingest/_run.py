@@ -404,6 +404,7 @@ def source_of(content: str, job: Job, layout: Layout, *, skip_bad: bool) -> str:
         "exchange": job.exchange,
         "raw_symbol": job.raw_symbol,
         "funding_interval": job.market.funding_nanoseconds,
+        "session": job.market.session,
         "skip_bad": skip_bad,
         "named": layout.told_by_name(job),
         **layout.identity(job.market),

@@ -14,7 +14,7 @@ from tidytape.service.answer._candles import has_tiles
 from tidytape.service.answer._plans import PLANS, reads
 from tidytape.service.answer._scan import MarketScan, in_usd, quote_markets
 from tidytape.times import DAY
-from tidytape.wire._tidy import DATA_UNTIL, with_finality, with_series
+from tidytape.wire._tidy import DATA_UNTIL, SESSION, with_finality, with_series
 
 
 def descriptions(name: str, scans: Iterable[MarketScan]) -> pl.DataFrame:
@@ -34,11 +34,16 @@ def descriptions(name: str, scans: Iterable[MarketScan]) -> pl.DataFrame:
         [UTC]: the oldest of the newest events in the tables that the points are made of. It is the epoch if one of
         these tables has no event of the market, because events may still be ingested; it is null for a market of a
         category that never has such data. If the recording of the market is over, it is 31 days after its last event,
-        so that every interval and session with events has ended.
+        so that every interval and session with events has ended. And ``session``, if the lake states that of a market.
     """
-    dtypes = {"block_size": pl.Float64(), DATA_UNTIL: pl.Datetime("ns", "UTC")}
+    dtypes = {
+        "block_size": pl.Float64(),
+        DATA_UNTIL: pl.Datetime("ns", "UTC"),
+        SESSION: pl.Categorical(),
+    }
     schema = {column: dtypes.get(column, pl.String()) for column in _columns(name)}
-    return pl.DataFrame([description(name, scan) for scan in scans], schema=schema)
+    described = pl.DataFrame([description(name, scan) for scan in scans], schema=schema)
+    return described.drop(SESSION) if described[SESSION].null_count() == described.height else described
 
 
 def description(name: str, scan: MarketScan) -> dict[str, Any]:
@@ -50,6 +55,7 @@ def description(name: str, scan: MarketScan) -> dict[str, Any]:
         "amount_unit": AmountUnit.USD if in_usd(scan.query) else AmountUnit.COIN,
         "block_size": None if scan.market.block_size is None else float(scan.market.block_size),
         DATA_UNTIL: known_until(name, scan, counts_closed=True),
+        SESSION: scan.market.session,
     }
     return {column: descriptors[column] for column in _columns(name)}
 
@@ -57,7 +63,7 @@ def description(name: str, scan: MarketScan) -> dict[str, Any]:
 def _columns(name: str) -> list[str]:
     """Return the columns of `descriptions` of a data type."""
     type_columns = [column for column in ("amount_unit", "block_size") if column in schema_of(name).names]
-    return ["exchange", "raw_symbol", "coin", *type_columns, DATA_UNTIL]
+    return ["exchange", "raw_symbol", "coin", *type_columns, DATA_UNTIL, SESSION]
 
 
 def with_descriptors(

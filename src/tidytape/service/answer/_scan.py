@@ -81,6 +81,8 @@ class Market:
         [ns since the epoch]
     registered_block_size : Decimal or None
         Height of the price levels in the lake's minute rows. [quote per coin]
+    session : str or None
+        When it trades, as the lake states it.
     own_partitions : tuple of tuple of str
         The partitions of the lake's tables that hold the events, if these are not (exchange, raw_symbol).
     """
@@ -94,6 +96,7 @@ class Market:
     quote_coin: str | None = None
     available_since: int | None = None
     registered_block_size: Decimal | None = None
+    session: str | None = None
     own_partitions: tuple[tuple[str, ...], ...] = ()
 
     @property

@@ -116,6 +116,7 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
             "category",
             "quote_coin",
             "available_since",
+            "session",
         )
     }
     return Market(**registered, block_size=query.block_size or block_size, registered_block_size=block_size)  # type: ignore[arg-type]  # rows of the table
@@ -295,6 +296,7 @@ def grouped(markets: list[Market]) -> list[Market]:
             market,
             normalized_symbol=_shared(member.normalized_symbol for member in members[market.coin]),
             category=_shared(member.category for member in members[market.coin]),
+            session=None,  # its points are sums over intervals in UTC
             block_size=max(
                 (size for member in members[market.coin] if (size := member.block_size)), default=None
             ),

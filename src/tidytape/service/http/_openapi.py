@@ -54,6 +54,7 @@ from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._pages import PAGE_ENDS, PAGES
 from tidytape.wire._stream import LINES_MIME
+from tidytape.wire._tidy import OF_SERIES
 
 Model = type[PointsQuery] | type[StreamQuery] | type[MarketsQuery] | type[MetaQuery]
 _OF_A_STREAM = ("start", "end", "token")
@@ -289,7 +290,7 @@ def _of_type(data_type: DataType) -> dict[str, Any]:
     identity_columns = [column for column in schema.identity if column != "side" or data_type.per_side]
     identity = {"type": {"const": data_type.name, "type": "string", "description": "Data type."}}
     identity |= {field.name: _field(field) for field in IDENTITY_FIELDS if field.column in identity_columns}
-    descriptor_columns = {*schema.descriptors, "data_until"}
+    descriptor_columns = {*schema.descriptors, *OF_SERIES}
     identity |= {
         field.name: _field(field) for field in DESCRIPTOR_FIELDS if field.column in descriptor_columns
     }

@@ -330,7 +330,7 @@ class Series(_message.Message):
     def __init__(self, id: _Optional[_Union[SeriesId, _Mapping]] = ..., points: _Optional[_Iterable[_Union[Point, _Mapping]]] = ...) -> None: ...
 
 class SeriesId(_message.Message):
-    __slots__ = ("type", "exchange", "rawSymbol", "normalizedSymbol", "category", "interval", "side", "coin", "tenor", "amountUnit", "blockSize", "dataUntil")
+    __slots__ = ("type", "exchange", "rawSymbol", "normalizedSymbol", "category", "interval", "side", "coin", "tenor", "amountUnit", "blockSize", "dataUntil", "session")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     RAWSYMBOL_FIELD_NUMBER: _ClassVar[int]
@@ -343,6 +343,7 @@ class SeriesId(_message.Message):
     AMOUNTUNIT_FIELD_NUMBER: _ClassVar[int]
     BLOCKSIZE_FIELD_NUMBER: _ClassVar[int]
     DATAUNTIL_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     type: PointType
     exchange: str
     rawSymbol: str
@@ -355,7 +356,8 @@ class SeriesId(_message.Message):
     amountUnit: AmountUnit
     blockSize: float
     dataUntil: Timestamp
-    def __init__(self, type: _Optional[_Union[PointType, str]] = ..., exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., normalizedSymbol: _Optional[str] = ..., category: _Optional[_Union[Category, str]] = ..., interval: _Optional[_Union[Interval, str]] = ..., side: _Optional[_Union[Side, str]] = ..., coin: _Optional[str] = ..., tenor: _Optional[_Union[Tenor, str]] = ..., amountUnit: _Optional[_Union[AmountUnit, str]] = ..., blockSize: _Optional[float] = ..., dataUntil: _Optional[_Union[Timestamp, _Mapping]] = ...) -> None: ...
+    session: str
+    def __init__(self, type: _Optional[_Union[PointType, str]] = ..., exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., normalizedSymbol: _Optional[str] = ..., category: _Optional[_Union[Category, str]] = ..., interval: _Optional[_Union[Interval, str]] = ..., side: _Optional[_Union[Side, str]] = ..., coin: _Optional[str] = ..., tenor: _Optional[_Union[Tenor, str]] = ..., amountUnit: _Optional[_Union[AmountUnit, str]] = ..., blockSize: _Optional[float] = ..., dataUntil: _Optional[_Union[Timestamp, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
 
 class Point(_message.Message):
     __slots__ = ("trade", "trade_agg", "open_interest_agg", "funding_rate_agg", "liquidation_agg", "cme_open_interest_agg", "option_open_interest_agg", "trade_side_agnostic_agg", "venuex_liquidation_agg", "token_supply_agg", "implied_volatility_option_summary_agg", "skew_option_summary_agg", "volume_profile_agg", "tpo_agg", "block_book_snapshot_agg")
@@ -768,7 +770,7 @@ class MarketResponse(_message.Message):
     def __init__(self, symbols: _Optional[_Iterable[_Union[Market, _Mapping]]] = ..., nextOffset: _Optional[int] = ...) -> None: ...
 
 class Market(_message.Message):
-    __slots__ = ("exchange", "rawSymbol", "normalizedSymbol", "coin", "category", "tenor", "coinName", "quoteCoinName", "fullName", "lastPrice", "volume24h", "volumeChange24h", "priceChange24h", "oiChange24h", "marketcap", "iconUrl", "availableSince", "predictionMarkets", "factor", "renamedTo", "renamedAt")
+    __slots__ = ("exchange", "rawSymbol", "normalizedSymbol", "coin", "category", "tenor", "coinName", "quoteCoinName", "fullName", "lastPrice", "volume24h", "volumeChange24h", "priceChange24h", "oiChange24h", "marketcap", "iconUrl", "availableSince", "predictionMarkets", "factor", "renamedTo", "renamedAt", "session")
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     RAWSYMBOL_FIELD_NUMBER: _ClassVar[int]
     NORMALIZEDSYMBOL_FIELD_NUMBER: _ClassVar[int]
@@ -790,6 +792,7 @@ class Market(_message.Message):
     FACTOR_FIELD_NUMBER: _ClassVar[int]
     RENAMEDTO_FIELD_NUMBER: _ClassVar[int]
     RENAMEDAT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     exchange: str
     rawSymbol: str
     normalizedSymbol: str
@@ -811,7 +814,8 @@ class Market(_message.Message):
     factor: float
     renamedTo: str
     renamedAt: Timestamp
-    def __init__(self, exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., normalizedSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., category: _Optional[_Union[Category, str]] = ..., tenor: _Optional[_Union[Tenor, str]] = ..., coinName: _Optional[str] = ..., quoteCoinName: _Optional[str] = ..., fullName: _Optional[str] = ..., lastPrice: _Optional[float] = ..., volume24h: _Optional[float] = ..., volumeChange24h: _Optional[float] = ..., priceChange24h: _Optional[float] = ..., oiChange24h: _Optional[float] = ..., marketcap: _Optional[float] = ..., iconUrl: _Optional[str] = ..., availableSince: _Optional[_Union[Timestamp, _Mapping]] = ..., predictionMarkets: _Optional[_Iterable[_Union[PredictionMarket, _Mapping]]] = ..., factor: _Optional[float] = ..., renamedTo: _Optional[str] = ..., renamedAt: _Optional[_Union[Timestamp, _Mapping]] = ...) -> None: ...
+    session: str
+    def __init__(self, exchange: _Optional[str] = ..., rawSymbol: _Optional[str] = ..., normalizedSymbol: _Optional[str] = ..., coin: _Optional[str] = ..., category: _Optional[_Union[Category, str]] = ..., tenor: _Optional[_Union[Tenor, str]] = ..., coinName: _Optional[str] = ..., quoteCoinName: _Optional[str] = ..., fullName: _Optional[str] = ..., lastPrice: _Optional[float] = ..., volume24h: _Optional[float] = ..., volumeChange24h: _Optional[float] = ..., priceChange24h: _Optional[float] = ..., oiChange24h: _Optional[float] = ..., marketcap: _Optional[float] = ..., iconUrl: _Optional[str] = ..., availableSince: _Optional[_Union[Timestamp, _Mapping]] = ..., predictionMarkets: _Optional[_Iterable[_Union[PredictionMarket, _Mapping]]] = ..., factor: _Optional[float] = ..., renamedTo: _Optional[str] = ..., renamedAt: _Optional[_Union[Timestamp, _Mapping]] = ..., session: _Optional[str] = ...) -> None: ...
 
 class PredictionMarket(_message.Message):
     __slots__ = ("slug", "question", "groupItemTitle", "outcomes", "lastPrice", "oneDayPriceChange", "prices", "totalVolume", "buyVolume24H", "sellVolume24H", "volumeChange24H", "openInterest", "oneDayOIChange", "uniqueTraders", "orderPriceMinTickSize", "conditionId", "closed", "availableSince", "availableTo", "sportsMarketType", "line", "outcome")

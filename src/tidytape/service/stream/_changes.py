@@ -31,7 +31,7 @@ from tidytape.service.answer._scan import Market, MarketsByType
 from tidytape.service.stream._moments import Moment, after, touched_spans
 from tidytape.times import SECOND, Span, intersected, union
 from tidytape.wire._sessions import IN_PROGRESS, row_count
-from tidytape.wire._tidy import DATA_UNTIL, identity_columns, with_finality
+from tidytape.wire._tidy import DATA_UNTIL, OF_SERIES, identity_columns, with_finality
 
 _POINTS = 1_000  # of a market in the first part of a difference
 _POINTS_WITH_LEVELS = 60  # the same, of points with levels
@@ -317,7 +317,7 @@ def _differs(points: pl.DataFrame, earlier: pl.DataFrame | None, name: str, *, i
         return pl.Series([True]).new_from_index(0, points.height)
     schema, kind = wire_schema(name), data_type(name)
     keys = [column for column in schema.key_of(grouped=is_grouped) if column in earlier.columns]
-    aside = {*schema.descriptors, *_NAMES, *keys, DATA_UNTIL, IN_PROGRESS}
+    aside = {*schema.descriptors, *_NAMES, *keys, *OF_SERIES, IN_PROGRESS}
     values = [column for column in points.columns if column not in aside and column in earlier.columns]
     then = earlier.select(
         *keys, *(pl.col(column).alias(f"then {column}") for column in values), is_there=True
