@@ -366,14 +366,15 @@ class _Maker:
                 frames = [self.ready.pop(step.key) for step in steps]
             else:
                 frames = self._computed(steps)
-            rows = self.table.conform(pl.concat(frames)).sort(self.table.order)
+            rows = self.table.conform(pl.concat(frames))
         self._is_made = True
         notes = [note for step in steps for note in step.state.notes(step.market, step.block_size)]
         if first_step.replaces:
+            ordered = rows.sort(self.table.order)
             _commit.replace_minutes(
-                stored, self.table, rows, first_step.market, first_step.spans, notes=notes
+                stored, self.table, ordered, first_step.market, first_step.spans, notes=notes
             )
-        else:
+        else:  # the writer of the files sorts the rows of each market, if they are not sorted already
             markets = [step.market for step in steps]
             _commit.add_minutes(
                 stored, self.table, rows, markets, notes=notes, options=self.lake.storage_options
