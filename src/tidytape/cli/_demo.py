@@ -188,7 +188,7 @@ def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object
         step(f"simulate exchanges, day {day} of {days}")
         if day % _DAYS_PER_ROLLUP == 0 or day == days:
             step("precompute minutes")
-            rollup(Lake(lake), progress=False)
+            rollup(Lake(lake), progress=False, is_complete=day == days)
 
     step("simulate exchanges and store their events")
     fill(lake, days=days, seed=seed, progress=after_day)

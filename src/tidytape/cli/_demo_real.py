@@ -97,7 +97,7 @@ def real_journey(
         if not in_lake["data"].is_in(["candles", "trades"]).any():
             raise TransportError(f"no candles of {symbol}: {summary(files)}; {_without_network(folder)}")
         step("precompute minutes")
-        rollup(Lake(folder / LAKE), progress=False)
+        rollup(Lake(folder / LAKE), progress=False, is_complete=True)
         archive = str(files["address"][0]).partition("/data/")[0]
         days_text = f"{start} to {end - timedelta(days=1)}"
         results = reported(

@@ -143,7 +143,7 @@ def _simulate(path: Path, *, progress: bool | None) -> None:
         leave=False,
     ) as bar:
         fill(path, days=DAYS, seed=_SEED, progress=lambda *_: bar.update())
-        rollup(Lake(path), progress=False)
+        rollup(Lake(path), progress=False, is_complete=True)
         bar.update()
 
 

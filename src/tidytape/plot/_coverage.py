@@ -9,11 +9,11 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedFormatter, FixedLocator
+from narwhals.stable.v2.dependencies import get_pandas
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -166,7 +166,10 @@ def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:
 
 
 def _is_known(value: object) -> bool:
-    return value is not None and value is not pd.NA and not (isinstance(value, float) and np.isnan(value))
+    # Without pandas, which takes half a second to import, there is no value of it.
+    pandas = get_pandas()
+    is_missing = value is None or (pandas is not None and value is pandas.NA)
+    return not is_missing and not (isinstance(value, float) and np.isnan(value))
 
 
 def _dates_of(times: Sequence[datetime] | None) -> Floats:

@@ -36,8 +36,6 @@ from tidytape.times import SECOND
 
 _FURTHEST = 100.0  # without an argument, the picture shows prices up to this distance from the mid [bps]
 _SIZES = 30  # order sizes of a curve
-# The time of a call of `books.slippage` grows with the square of the number of order sizes.
-_SIZES_PER_CALL = 5
 _SMALLEST = 1e-3  # smallest order size, as a share of the size of the larger side near the mid
 
 
@@ -350,16 +348,11 @@ def _curve(
     """Return, by side, the order sizes and the slippage of each [bp]."""
     order_sizes = _usual_sizes(book) if size is None else size
     amount: Any = "quote" if book.identity.amount_unit == AmountUnit.USD else "coin"
-    parts = []
-    for first in range(0, max(len(order_sizes), 1), _SIZES_PER_CALL):
-        costs = books.slippage(
-            book.frame.to_native(), size=order_sizes[first : first + _SIZES_PER_CALL], amount=amount
-        )
-        rows = cast("nw.DataFrame[Any]", nw.from_native(costs))
-        sides = rows.get_column("side").cast(nw.String).to_numpy()
-        values = numbers(rows, "book", ("size", "slippage"))
-        parts.append((sides, values["size"], values["slippage"]))
-    sides, sizes, cost = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    costs = books.slippage(book.frame.to_native(), size=order_sizes, amount=amount)
+    rows = cast("nw.DataFrame[Any]", nw.from_native(costs))
+    sides = rows.get_column("side").cast(nw.String).to_numpy()
+    values = numbers(rows, "book", ("size", "slippage"))
+    sizes, cost = values["size"], values["slippage"]
     return {side: (sizes[sides == side.value], cost[sides == side.value]) for side in Side}
 
 

@@ -14,7 +14,7 @@ from simulated.rollup_events import MINUTE, START
 from tidytape.errors import LakeError
 from tidytape.lake import TRADES, Lake
 from tidytape.lake.rollup import _build as build
-from tidytape.lake.rollup import rollup
+from tidytape.lake.rollup import rollup, sources
 
 MARKETS = 20
 TABLES = ("candles_1m", "candles_of_both_1m", "profile_1m")
@@ -65,6 +65,28 @@ def test_a_first_rollup_is_one_commit_per_table(lake: Lake) -> None:
 
 
 @pytest.mark.slow
+def holes(lake: Lake, table: str, symbol: str, minutes: int) -> list[tuple[int, int]]:
+    end = START + minutes * MINUTE
+    return sources(lake, table, exchange="X", raw_symbol=symbol, start=START, end=end).holes
+
+
+def test_a_complete_lake_leaves_no_minute_to_a_query(lake: Lake) -> None:
+    name, symbol, minutes = TABLES[1], "S01", 21
+    rollup(lake)
+    newest = START + (minutes - 1) * MINUTE
+    assert holes(lake, name, symbol, minutes) == [(newest, newest + MINUTE)]
+    rollup(lake, is_complete=True)  # although no event is new
+    assert holes(lake, name, symbol, minutes) == []
+    rows = lake.scan("trades", exchange="X", raw_symbol=symbol).collect().height
+    assert kept(lake)[1].filter(raw_symbol=symbol)["trades"].sum() == rows
+
+    late = trades(symbol, 2, at=2 * minutes).with_columns(timestamp=pl.lit(newest + MINUTE - 1))
+    lake.writer().append("trades", late, source="late")
+    assert holes(lake, name, symbol, minutes) == [(newest, newest + MINUTE)]
+    rollup(lake)
+    assert kept(lake)[1].filter(raw_symbol=symbol)["trades"].sum() == rows + 2
+
+
 def test_what_is_new_of_many_markets_is_one_commit_more(lake: Lake) -> None:
     rollup(lake)
     lake.writer().append(

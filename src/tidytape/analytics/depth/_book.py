@@ -17,6 +17,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
 from tidytape.frames._kinds import OF_BOOKS
+from tidytape.frames._rows import crossed
 from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit, require_unit
 
@@ -334,60 +335,61 @@ def slippage(
     rows = rows.with_columns(inward.name.suffix("_before"))
     size_up_to, size_before = nw.col("__upto"), nw.col("__upto_before")
 
+    # Each level meets each order, so that the plan does not grow with the number of orders.
+    order = nw.col("__order")
+    rows = crossed(rows, "__order", order_sizes)
+    is_reached = (order - size_before > _NOISE * order) & (level_size > 0)
+    is_last = is_reached & (order - size_up_to <= _NOISE * order)
+    paid_before_and_here = nw.col("__other_before") + other(nw.min_horizontal(order - size_before, level_size))
+    rows = rows.with_columns(
+        __filled=nw.when(is_reached).then(nw.min_horizontal(size_up_to, order)),
+        __paid=nw.when(is_last).then(paid_before_and_here),
+        __worst=nw.when(is_reached).then(price),
+    )
+    parts_of_order = ("filled", "paid", "worst")
     sides = {Side.BUY: IS_ASK, Side.SELL: IS_BID}
-    cases = {(side, n): f"__{side.value}_{n}" for side in sides for n in range(len(order_sizes))}
-    fills = {}
-    for (side, n), name in cases.items():
-        is_reached = sides[side] & (order_sizes[n] - size_before > _NOISE * order_sizes[n]) & (level_size > 0)
-        is_last = is_reached & (order_sizes[n] - size_up_to <= _NOISE * order_sizes[n])
-        fill = nw.min_horizontal(order_sizes[n] - size_before, level_size)
-        fills[f"{name}_size"] = nw.when(is_reached).then(
-            nw.min_horizontal(size_up_to, nw.lit(order_sizes[n]))
-        )
-        fills[f"{name}_other"] = nw.when(is_last).then(nw.col("__other_before") + other(fill))
-        fills[f"{name}_worst"] = nw.when(is_reached).then(price)
-    worst = {name: nw.col(f"{name}_worst") for name in cases.values()}
+    of_sides = {
+        f"__{side.value}_{part}": nw.when(is_on_side).then(nw.col(f"__{part}"))
+        for side, is_on_side in sides.items()
+        for part in parts_of_order
+    }
+    lowest = f"__{Side.SELL.value}_worst"
     rows = (
-        rows.with_columns(**fills)
-        .group_by(*book)
+        rows.with_columns(**of_sides)
+        .group_by(*book, "__order")
         .agg(
             nw.col("__known").all(),
-            nw.col("mid", "__overlap").max(),
-            nw.col(*(f"{name}_{part}" for name in cases.values() for part in ("size", "other"))).max(),
-            *(
-                worst[name].max() if side is Side.BUY else worst[name].min()
-                for (side, _), name in cases.items()
-            ),
+            nw.col("mid", "__overlap", *(name for name in of_sides if name != lowest)).max(),
+            nw.col(lowest).min(),
         )
     )
     best_prices_share_block = nw.col("__overlap") == 0
 
-    def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
-        filled, paid = nw.col(f"{name}_size").fill_null(0.0), nw.col(f"{name}_other")
-        missing_size = order_sizes[n] - filled
-        is_complete = nw.col("__known") & (missing_size <= _NOISE * order_sizes[n])
+    def row(side: Side) -> list[str | nw.Expr]:
+        some_filled, paid, worst = (nw.col(f"__{side.value}_{part}") for part in parts_of_order)
+        filled = some_filled.fill_null(0.0)
+        missing_size = order - filled
+        is_complete = nw.col("__known") & (missing_size <= _NOISE * order)
         average = paid / filled if amount == "coin" else filled / paid
         cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
-        is_within_block = (best_prices_share_block & (worst[name] == mid)).fill_null(value=False)
+        is_within_block = (best_prices_share_block & (worst == mid)).fill_null(value=False)
         return [
             *book,
             nw.lit(side.value).alias("side"),
-            nw.lit(order_sizes[n]).alias("size"),
-            nw.when("__known")
-            .then(nw.when(is_complete).then(nw.lit(order_sizes[n])).otherwise(filled))
-            .alias("filled"),
+            order.alias("size"),
+            nw.when("__known").then(nw.when(is_complete).then(order).otherwise(filled)).alias("filled"),
             nw.when("__known")
             .then(nw.when(is_complete).then(nw.lit(0.0)).otherwise(missing_size))
             .alias("unfilled"),
             nw.when(is_complete).then(average).alias("average_price"),
-            nw.when(is_complete).then(worst[name]).alias("worst_price"),
+            nw.when(is_complete).then(worst).alias("worst_price"),
             mid,
             nw.when(is_complete & ~is_within_block).then(cost).alias("slippage"),
             best_prices_share_block.alias("shares_block"),
             IS_CROSSED,
         ]
 
-    parts = [rows.select(*row(side, n, name)) for (side, n), name in cases.items()]
+    parts = [rows.select(*row(side)) for side in sides]
     return table.with_text_columns({"side": None}).closed(
         nw.concat(parts),
         sort=[*book, "side", "size"],

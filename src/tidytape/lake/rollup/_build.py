@@ -71,7 +71,9 @@ class RolledUp:
         return f"{self.table}: {counted(self.rows, 'row')} written, {counted(self.markets, 'market')}"
 
 
-def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
+def rollup(
+    lake: Lake, *, progress: bool | None = None, is_complete: bool = False
+) -> tuple[RolledUp, ...]:
     """Compute the minutes of every market and store them, so that queries need not read its events.
 
     It computes only minutes that are new since the last rollup. A process may be killed at any time, and several may
@@ -85,6 +87,10 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
         The lake to read the events from and to write the minutes to.
     progress : bool, optional
         Show a bar on the standard error; by default if that is a terminal.
+    is_complete : bool
+        Whether no more events are expected, as in an archive. Then the minute of each market's newest event is computed
+        too, so that no query needs to read its events. Events that do come later are not lost: the minutes that they
+        change are computed anew.
 
     Returns
     -------
@@ -119,7 +125,7 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
             _delta.require_readable(lake.delta(recipe.raw.name), recipe.raw)
         if lake.has_table(name):
             _delta.require_writable(lake.delta(name), recipe.table)
-    makers = [_Maker(writer, recipe, sizes) for recipe in RECIPES.values()]
+    makers = [_Maker(writer, recipe, sizes, is_complete=is_complete) for recipe in RECIPES.values()]
     first_of_trades, *others_of_trades = (maker for maker in makers if maker.recipe.raw is TRADES)
     first_of_trades.beside = others_of_trades
     due_markets = [maker.due() for maker in makers]
@@ -203,6 +209,8 @@ class _Maker:
         Computes the minutes.
     sizes : mapping of tuple to Decimal
         Block size of each market that has one.
+    is_complete : bool
+        Whether the minute of a market's newest event is made too.
 
     Attributes
     ----------
@@ -222,7 +230,14 @@ class _Maker:
         By `_Step.key`, minutes of later steps that were computed along with those of another table.
     """
 
-    def __init__(self, writer: LakeWriter, recipe: Recipe, sizes: Mapping[MarketName, Decimal]) -> None:
+    def __init__(
+        self,
+        writer: LakeWriter,
+        recipe: Recipe,
+        sizes: Mapping[MarketName, Decimal],
+        *,
+        is_complete: bool,
+    ) -> None:
         self.lake = lake = writer.lake
         self._writer = writer
         self.recipe = recipe
@@ -234,6 +249,7 @@ class _Maker:
         self.beside: list[_Maker] = []
         self.ready: dict[tuple[object, ...], pl.DataFrame] = {}
         self._sizes = sizes
+        self._open = 0 if is_complete else MINUTE  # length of the newest minute that is not made yet [ns]
         self._steps: list[_Step] = []
         self._is_made = False
         market_block_sizes = (
@@ -249,7 +265,7 @@ class _Maker:
         if table_of_minutes is None:
             return self.markets
         noted_edition, noted_sizes = (table_of_minutes.transaction_version(name) for name in self._notes)
-        if noted_edition is None or noted_sizes != self._notes["sizes"]:
+        if not self._open or noted_edition is None or noted_sizes != self._notes["sizes"]:
             return self.markets
         changed = changed_since(self.lake.delta(self.recipe.raw.name), noted_edition)
         return self.markets if changed is None else [market for market in self.markets if market in changed]
@@ -331,7 +347,7 @@ class _Maker:
         if first is None or last is None:
             # There is no file, or another tool wrote the files and did not note their times; a check reports that.
             return None
-        start, newest_minute = first // MINUTE * MINUTE, last // MINUTE * MINUTE
+        start, made_until = first // MINUTE * MINUTE, (last // MINUTE + 1) * MINUTE - self._open
         state = state_of(stored, market, size)
         if state is not None:
             stale_spans = stale(self.recipe, raw, market, state)
@@ -347,13 +363,13 @@ class _Maker:
                 return _Step(market, stale_spans, state_then, size, 0.0, replaces=True, is_last=False)
             else:
                 start = state.until
-        if start >= newest_minute:
+        if start >= made_until:
             return None
-        until, events = _chunk(_delta.files(raw, market), start, newest_minute)
+        until, events = _chunk(_delta.files(raw, market), start, made_until)
         replaces = _delta.may_hold(stored, market, start=start, end=until)
         state_then = State(edition(raw), until)
         return _Step(
-            market, [(start, until)], state_then, size, events, replaces, is_last=until == newest_minute
+            market, [(start, until)], state_then, size, events, replaces, is_last=until == made_until
         )
 
     def _written(self, stored: _delta.Opened, steps: list[_Step]) -> int:
@@ -366,14 +382,15 @@ class _Maker:
                 frames = [self.ready.pop(step.key) for step in steps]
             else:
                 frames = self._computed(steps)
-            rows = self.table.conform(pl.concat(frames)).sort(self.table.order)
+            rows = self.table.conform(pl.concat(frames))
         self._is_made = True
         notes = [note for step in steps for note in step.state.notes(step.market, step.block_size)]
         if first_step.replaces:
+            ordered = rows.sort(self.table.order)
             _commit.replace_minutes(
-                stored, self.table, rows, first_step.market, first_step.spans, notes=notes
+                stored, self.table, ordered, first_step.market, first_step.spans, notes=notes
             )
-        else:
+        else:  # the writer of the files sorts the rows of each market, if they are not sorted already
             markets = [step.market for step in steps]
             _commit.add_minutes(
                 stored, self.table, rows, markets, notes=notes, options=self.lake.storage_options
