@@ -10,7 +10,6 @@ from typing import Any, Final, Generic, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._candle_profile import PRICES, has_prices, levels_of
 from tidytape.aggregate._straddling import (
     STRADDLES,
     least_distance,
@@ -40,6 +39,7 @@ from tidytape.errors import QueryError
 from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import BUCKET, MARKET
 from tidytape.frames._rows import with_all
+from tidytape.frames._spreading import PRICES, has_prices, levels_of
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit

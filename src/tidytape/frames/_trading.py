@@ -138,7 +138,7 @@ def _trading_spans(session: Session, start: int, end: int, *, is_long: bool) -> 
     traded, number = 0, 0
     for times in sessions:
         number, middle = of_year[times.session_date.year], times.open + half
-        parts = [(middle, middle + 1)] if is_long else _parts([times], is_long=False)
+        parts = [(middle, middle + 1)] if is_long else parts_of(times)
         for begin, stop in parts:
             # The last time from which on the next trade is the first after a night; none before a break ends.
             is_first = start < begin and (is_long or begin != times.break_end)
@@ -374,9 +374,9 @@ def with_trading_day(rows: nw.LazyFrame[Any], days: Iterable[TradingDay]) -> nw.
     """Add the facts of the day in which each row lies, ``__<name>``; null if it lies in none."""
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for day in days:
-        for start in _days(day.begin, day.close):
+        for start in days_of(day.begin, day.close):
             by_day.setdefault((start,), []).append(day)
-    return _with_span(rows, nw.col("timestamp"), by_day, TradingDay._fields)
+    return with_span(rows, nw.col("timestamp"), by_day, TradingDay._fields)
 
 
 def with_facts_of_day(rows: nw.LazyFrame[Any], days: Sequence[TradingDay]) -> nw.LazyFrame[Any]:
@@ -384,7 +384,7 @@ def with_facts_of_day(rows: nw.LazyFrame[Any], days: Sequence[TradingDay]) -> nw
     table = {
         f"__{name}": values for name, values in zip(TradingDay._fields, zip(*days, strict=True), strict=True)
     }
-    return rows.join(_table(rows, table), on="__number")
+    return rows.join(numbers_table(rows, table), on="__number")
 
 
 def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> IntoFrameT:

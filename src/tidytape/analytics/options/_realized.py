@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from math import log
 from typing import Any, Final, Literal
@@ -208,7 +208,7 @@ def realized_volatility(
     days = positive("days_per_year", 365.0 if days_per_year is None else days_per_year)
     if session is None and overnight == "drop":
         raise QueryError("overnight", got="drop", expected="'keep', or a session too")
-    prices = OHLC if estimator != "close_to_close" else ("close",)
+    prices: Sequence[str] = OHLC if estimator != "close_to_close" else ("close",)
     table = OpenTable.of(
         frame, [] if interval is not None else ["interval"], times=["timestamp"], numbers=prices
     )

@@ -19,6 +19,7 @@ from tidytape.errors import QueryError
 from tidytape.frames._grid import Grid
 from tidytape.frames._joined import joined, last_known
 from tidytape.frames._rows import spread
+from tidytape.frames._spreading import levels_of, require_room
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import as_dates
 from tidytape.frames._trading import (
@@ -31,7 +32,7 @@ from tidytape.frames._trading import (
 )
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.sessions import Session
-from tidytape.times import MINUTE, SECOND, frame_interval
+from tidytape.times import MINUTE, SECOND
 
 _At = Literal["prior_close", "open", "initial_balance"]
 _Spreading = Literal["close", "uniform"]
@@ -293,12 +294,10 @@ def _ranges(rows: Rows, series: list[str]) -> Rows:
 
 def _profiles(rows: Rows, series: list[str], grid: Grid, spreading: _Spreading) -> Rows:
     """Return the volume profile of each regular session."""
-    from tidytape.aggregate import _candle_profile as of_candles
-
     rows = rows.filter("__is_regular").with_columns(timestamp=nw.col("__open"))
     if spreading == "uniform":
-        of_candles._require_room(rows, grid)
-    profiles = of_candles.levels_of(rows, [*series, _NUMBER], frame_interval("1s"), grid, spreading)
+        require_room(rows, grid)
+    profiles = levels_of(rows, [*series, _NUMBER], nw.col("timestamp"), grid, spreading)
     counts: Rows = profiles.select(*series, _NUMBER, "price", count=nw.col("volume"))
     return counts.collect("polars").lazy()
 
