@@ -42,9 +42,11 @@ def length_of_candles(table: OpenTable[Any]) -> nw.Expr:
     if "interval" in table.names:
         length = length_of(nw.col("interval"))
         return nw.when(length > 0).then(length).otherwise(1)
-    distance, time = least_distance(table) or 1, nw.col("timestamp")
-    of_a_row = table.rows.select(((time - time.min()) % distance == 0).all()).collect().item()
-    return nw.lit(distance if of_a_row else 1, nw.Int64())
+    distance, time = least_distance(table), nw.col("timestamp")
+    if distance is None:
+        return nw.lit(1, nw.Int64())
+    are_in_a_row = table.rows.select(((time - time.min()) % distance == 0).all()).collect().item()
+    return nw.lit(distance if are_in_a_row else 1, nw.Int64())
 
 
 def with_straddles(
