@@ -411,8 +411,7 @@ class Session:
     def _nights(self) -> float:
         """The share of sessions, by their weekdays, that open after the market was closed."""
         days = _days(self.weekdays)
-        after_closed = [day for day in days if self._length < _ONE_DAY or (day - 1) % 7 not in days]
-        return len(after_closed) / len(days)
+        return sum(self._length < _ONE_DAY or (day - 1) % 7 not in days for day in days) / len(days)
 
     def _after_open(self, hour: time) -> timedelta:
         """Return how long after the open an hour is, by the clock of the zone, from 0 to less than a day."""

@@ -139,3 +139,65 @@ def test_gaps_are_the_same_on_every_engine(engine: Engine) -> None:
 def test_spans_beside_a_session_are_refused() -> None:
     with pytest.raises(QueryError, match="every: got '1d', expected none beside a session"):
         quality.completeness(_frame([0], "1h"), session=NEW_YORK, every="1d")
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60),
+    st.sampled_from([NEW_YORK, TOKYO, FUTURES, Session.of("FX")]),
+    st.sampled_from(sorted(MINUTES)),
+)
+def test_an_audit_counts_the_intervals_of_its_gaps(
+    minutes: list[int], session: Session, interval: str
+) -> None:
+    frame = _frame(minutes, interval)
+    gaps = quality.gaps(frame, session=session)
+    got = quality.audit(frame, session=session, checks="missing_bucket")
+    step = timedelta(minutes=MINUTES[interval])
+    expected = [(gaps["missing"].sum(), gaps["start"].min(), gaps["end"].max() - step)] if len(gaps) else []
+    assert got.select("count", "first", "last").rows() == expected
+    before = quality.examples(frame, finding="missing_bucket", session=session, rows=100)
+    assert len(before) == len(gaps)
+
+
+def test_an_audit_counts_late_intervals_in_which_the_market_trades() -> None:
+    # From Thursday 31 October; Y ends on Friday at 19:30 UTC, half an hour early. The clock changes on Sunday.
+    half_hours = list(range(0, 60 * 24 * 6, 30))
+    whole = _frame(half_hours, "30m")
+    late = whole.head(87).with_columns(exchange=pl.lit("Y"))
+    times = NEW_YORK.label(pl.concat([whole, late]))
+    frame = times.filter(pl.col("segment") == "regular").drop("session_date", "segment")
+    for rows in (frame, frame.reverse()):
+        got = quality.audit(rows, session=NEW_YORK, checks=["stale", "missing_bucket"])
+        monday = datetime(2024, 11, 5, 20, 30, tzinfo=UTC)
+        assert got.select("exchange", "finding", "count", "first", "last").rows() == [
+            ("Y", "stale", 1 + 2 * 13, datetime(2024, 11, 1, 19, 30, tzinfo=UTC), monday)
+        ]
+    assert quality.audit(frame, session=NEW_YORK, checks="stale", stale=27).is_empty()
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60), st.sampled_from(sorted(MINUTES)))
+def test_the_day_of_the_service_changes_no_byte_of_an_audit(minutes: list[int], interval: str) -> None:
+    frame = _frame(minutes, interval)
+    assert quality.audit(frame, session=Session.utc_day()).equals(quality.audit(frame))
+
+
+@pytest.mark.slow
+def test_an_audit_is_the_same_on_every_engine(engine: Engine) -> None:
+    hours = _frame([*range(0, 60 * 24 * 8, 95)], "1h").cast({"timestamp": pl.Datetime("us", "UTC")})
+    frame = pl.concat([hours, hours.head(60).with_columns(exchange=pl.lit("Y"))])
+    asked = {"session": FUTURES, "checks": ["stale", "missing_bucket"]}
+    expected = quality.audit(frame, **asked)
+    got = engine.polars(quality.audit(engine.frame(frame), **asked)).sort("exchange", "finding")
+    assert expected["finding"].to_list() == ["missing_bucket", "missing_bucket", "stale"]
+    assert got.select("count").rows() == expected.select("count").rows()
+    assert got["last"].cast(pl.Datetime("us", "UTC")).to_list() == expected["last"].to_list()
+
+
+def test_a_frame_without_rows_is_complete() -> None:
+    empty = _frame([], "1h")
+    for function in (quality.gaps, quality.completeness, quality.audit):
+        assert function(empty, session=NEW_YORK).is_empty()
+    with pytest.raises(QueryError, match="session: got 'XNYS', expected a Session"):
+        quality.audit(_frame([0], "1h"), session="XNYS")

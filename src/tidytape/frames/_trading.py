@@ -135,14 +135,13 @@ def _trading_spans(session: Session, start: int, end: int, *, is_long: bool) -> 
         for year in {times.session_date.year for times in sessions}
     }
     half = session._length // timedelta(microseconds=2) * 1_000
-    traded, number = 0, 0
+    traded = number = 0
     for times in sessions:
         number, middle = of_year[times.session_date.year], times.open + half
         parts = [(middle, middle + 1)] if is_long else parts_of(times)
         for begin, stop in parts:
             # The last time from which on the next trade is the first after a night; none before a break ends.
-            is_first = start < begin and (is_long or begin != times.break_end)
-            last_start = begin if is_first else begin - DAY
+            last_start = begin if start < begin and (is_long or begin != times.break_end) else begin - DAY
             if start < begin:
                 yield start, begin, traded, 0, last_start, number
             yield begin, stop, traded, 1, last_start, number

@@ -68,34 +68,34 @@ class Nights:
 
         A candle of a day or longer has its night in its return from close to close, unless nights are dropped.
         """
-        terms, has_return = dict(terms), nw.lit(value=True)
+        terms, has_return, is_after_night = dict(terms), nw.lit(value=True), _IS_START & ~_IS_LONG
         if "__close_to_close" in terms:
             from_close, from_open = terms["__close_to_close"], (nw.col("close") / nw.col("open")).log()
-            is_after_night = _IS_START & ~_IS_LONG if self.keeps else _IS_START
-            has_return = ~is_after_night | nw.lit(value=self.has_open or self.keeps)
-            after_night = from_open if self.has_open else nw.when(has_return).then(from_close)
-            terms["__close_to_close"] = nw.when(is_after_night).then(after_night).otherwise(from_close)
-        is_night = _IS_START & ~_IS_LONG & nw.lit(value=self.keeps and self.has_open)
+            is_cut = is_after_night if self.keeps else _IS_START
+            has_return = ~is_cut | nw.lit(value=self.has_open or self.keeps)
+            cut = from_open if self.has_open else nw.when(has_return).then(from_close)
+            terms["__close_to_close"] = nw.when(is_cut).then(cut).otherwise(from_close)
+        is_night = is_after_night & nw.lit(value=self.keeps and self.has_open)
         is_square = _IS_START if self.keeps and is_range else is_night
-        if "__overnight" in terms:  # between two candles of one session, too
+        if "__overnight" in terms:  # the squares of what lies between short candles of one session count, too
             is_square = is_square | (~_IS_START & ~_IS_LONG)
-        square = _GAP * _GAP if self.has_open else nw.lit(0.0)
+            terms["__overnight"] = nw.when(_IS_LONG).then(_GAP).otherwise(0.0) * float(self.keeps)
         traded = (nw.col("__until") - nw.col("__from")).cast(nw.Float64)
+        count = nw.when(has_return).then(1.0).otherwise(0.0)
         return terms | {
-            "__between": nw.when(is_square).then(square).otherwise(0.0),
+            "__between": nw.when(is_square).then(_GAP * _GAP if self.has_open else 0.0).otherwise(0.0),
             "__nights": nw.when(is_night).then(1.0).otherwise(0.0),
-            "__returns": nw.when(has_return).then(1.0).otherwise(0.0),
-            "__worth": nw.when(has_return & _IS_LONG)
-            .then(traded)
-            .otherwise(nw.when(has_return).then(traded / nw.col("__length")).otherwise(0.0)),
+            "__returns": count,
+            "__worth": count * traded / nw.when(_IS_LONG).then(1).otherwise(nw.col("__length")),
         }
 
     def per_session(self, variance: nw.Expr) -> nw.Expr:
         """Return the variance of a session, from that of a candle over a window of which the rows have the `SUMS`."""
         between, nights, returns, worth = map(nw.col, SUMS)
         trading = float(self.session._trading // timedelta(microseconds=1) * 1_000)
-        nights_a_session = self.session._nights if self.keeps and self.has_open else 0.0
-        returns_a_session = trading / nw.col("__length") + nights_a_session
         # A candle that trades for a part of its time counts as this part of a return.
+        returns_a_session = trading / nw.col("__length") + (
+            self.session._nights if self.keeps and self.has_open else 0
+        )
         sessions = nw.when(_IS_LONG).then(worth).otherwise((worth + nights) / returns_a_session)
         return variance * (returns / sessions) + between / sessions

@@ -208,7 +208,7 @@ def realized_volatility(
     days = positive("days_per_year", 365.0 if days_per_year is None else days_per_year)
     if session is None and overnight == "drop":
         raise QueryError("overnight", got="drop", expected="'keep', or a session too")
-    prices: Sequence[str] = OHLC if estimator != "close_to_close" else ("close",)
+    prices: Iterable[str] = OHLC if estimator != "close_to_close" else ("close",)
     table = OpenTable.of(
         frame, [] if interval is not None else ["interval"], times=["timestamp"], numbers=prices
     )
@@ -226,9 +226,8 @@ def realized_volatility(
         __length=table.lengths if interval is None else nw.lit(frame_interval(interval).nanoseconds),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
-    keys = series_columns
-    if nights is not None:
-        rows, keys = nights.placed(rows), [*series_columns, "__is_closed"]
+    rows = rows if nights is None else nights.placed(rows)
+    keys = series_columns if nights is None else [*series_columns, "__is_closed"]
     candles: Any = rows
     if table.is_eager:
         in_memory = in_order(rows.collect("polars").to_native(), [*keys, "__time"])
@@ -236,10 +235,12 @@ def realized_volatility(
         lengths = in_memory["__length"].set(is_new(in_memory, keys), None)
         candles = nw.from_native(in_memory.with_columns(lengths))
     with_variance = _with_variance(candles, ["__one", *keys], estimator, window, nights)
-    per_year = nw.col("__variance") * (days * DAY / nw.col("__length"))
-    if nights is not None:
-        sessions_a_year = nw.col("__of_year") if days_per_year is None else nw.lit(days)
-        per_year = nights.per_session(nw.col("__variance")) * sessions_a_year
+    per_year = (
+        nw.col("__variance") * (days * DAY / nw.col("__length"))
+        if nights is None
+        else nights.per_session(nw.col("__variance"))
+        * (nw.col("__of_year") if days_per_year is None else days)
+    )
     result = with_variance.select(
         *series_columns,
         "timestamp",
@@ -298,9 +299,6 @@ def _with_variance(candles: Any, keys: list[str], estimator: str, window: int, n
     )
     variance = nw.col(next(iter(terms)))
     if estimator == "yang_zhang":
-        if nights is not None:
-            # Shorter candles have what lies between them among the `SUMS`.
-            variance = nw.when(nw.col("__is_long") == 1).then(variance).otherwise(0.0) * float(nights.keeps)
         k = 0.34 / (1.34 + (window + 1) / (window - 1))
         variance = variance + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
     # Rounding may put a variance of zero slightly below zero. Impossible prices put it far below; it has no root then.
@@ -323,9 +321,7 @@ def _warn_of_gaps(
     )
     if longest < needed <= most:
         hint = (
-            "if the market closes at times, pass session="
-            if nights is None
-            else "quality.gaps lists the gaps"
+            "pass session= if the market closes at times" if nights is None else "quality.gaps lists the gaps"
         )
         reason = f"the longest run without a gap is of {counted(longest, 'candle')}, and window={window} needs {needed}"
         warn(GapWarning(f"realized_volatility: every row is null, because {reason}; {hint}"))
