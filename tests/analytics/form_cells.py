@@ -32,6 +32,11 @@ _OTHER_LENGTHS = {
     "aggregate.gapfill": {"twice as long", "thrice as long", "a sixth as long"},  # the call says the length
     "funding.accrued": {"a sixth as long"},  # no row of ten minutes ends at a settlement
     "funding.predicted_error": {"a sixth as long"},
+    "profile.levels": {
+        "twice as long",
+        "thrice as long",
+        "a sixth as long",
+    },  # a session has hours of its own
 }
 """Forms that contradict the arguments of a call."""
 _LABELS = {("cross.total", "price")}

@@ -45,6 +45,7 @@ def plain(frame: pl.DataFrame) -> pl.DataFrame:
         cs.by_dtype(pl.Enum).cast(pl.String),
         cs.integer().cast(pl.Int64),
         cs.float().cast(pl.Float64).fill_nan(None),  # pandas has no other null
+        cs.date().cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),  # pandas has no other dates
         cs.datetime().dt.convert_time_zone("UTC").dt.cast_time_unit("us"),
     )
 

@@ -11,8 +11,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import NoMatchWarning, QueryError, shown, warn
-from tidytape.frames._dialects import dialect_of
-from tidytape.frames._door import MARKET
+from tidytape.frames._dialects import dialect_of, in_sql
+from tidytape.frames._door import MARKET, wrapped
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import with_all
 from tidytape.frames._table import IDENTITY, OpenTable
@@ -221,6 +221,28 @@ def without_repeats(
 def finite(name: str) -> nw.Expr:
     """Return a column of numbers, null where it is not finite."""
     return nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name)
+
+
+def in_memory(native: IntoFrameT, parameter: str, why: str) -> tuple[IntoFrameT, bool]:
+    """Return a frame in memory, and whether the caller's is a lazy frame of polars, which was collected.
+
+    Raises
+    ------
+    QueryError
+        If the frame belongs to DuckDB or Spark, which ``why`` explains.
+    """
+    frame = wrapped(native, parameter=parameter)
+    if not isinstance(frame, nw.LazyFrame):
+        return native, False
+    if in_sql(frame):
+        OpenTable.of(native, parameter=parameter).collected(why)
+    return cast("IntoFrameT", frame.collect().to_native()), True
+
+
+def as_lazy(native: IntoFrameT, *, is_lazy: bool) -> IntoFrameT:
+    """Return a frame in memory as a lazy one if ``is_lazy``; undoes `in_memory`."""
+    frame: Any = nw.from_native(native)
+    return cast("IntoFrameT", frame.lazy().to_native()) if is_lazy else native
 
 
 def require_one_engine(table: OpenTable[Any], other: OpenTable[Any], parameter: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Generic
 
@@ -15,11 +15,9 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 from numpy.typing import NDArray
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import row_columns
+from tidytape.analytics._series import as_lazy, in_memory, row_columns
 from tidytape.analytics.pit._known import KNOWN_AT, WHEN, known
 from tidytape.errors import QueryError, counted
-from tidytape.frames._dialects import in_sql
-from tidytape.frames._door import wrapped
 from tidytape.frames._joined import joined
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import dated
@@ -222,6 +220,7 @@ def leaks(
         times={KNOWN_AT: "timestamp", "cut_at": "timestamp"},
         main=["difference", "with_future", "without_future", "minutes"],
     )
+    result = as_lazy(result, is_lazy=whole.is_lazy)
     return Leaks(result, len(moments), tuple(whole.columns), values, len(found))
 
 
@@ -270,19 +269,15 @@ class _Facts:
     @classmethod
     def of(cls, native: IntoFrame, parameter: str) -> _Facts:
         """Collect a frame, and find out when its rows are known."""
-        frame = wrapped(native, parameter=parameter)
-        if isinstance(frame, nw.LazyFrame):
-            if in_sql(frame):
-                OpenTable.of(native, parameter=parameter).collected(_WHY)
-            return replace(cls.of(frame.collect().to_native(), parameter), is_lazy=True)
-        _, rows, _ = known(native, parameter=parameter)
+        frame, is_lazy = in_memory(native, parameter, _WHY)
+        _, rows, _ = known(frame, parameter=parameter)
         when = rows.select(nw.col(WHEN).fill_null(_NEVER)).collect("polars")[WHEN].to_numpy()
-        return cls(frame, when, is_lazy=False)
+        return cls(nw.from_native(frame, eager_only=True), when, is_lazy)
 
     def until(self, cut: int) -> Any:
         """Return the rows that are known at a time, as a frame of the caller's kind that the caller may change."""
         rows = self.frame[np.flatnonzero(self.when <= cut)].clone()
-        return (rows.lazy() if self.is_lazy else rows).to_native()
+        return as_lazy(rows.to_native(), is_lazy=self.is_lazy)
 
 
 @dataclass(frozen=True)
@@ -298,20 +293,22 @@ class _Answer(Generic[IntoFrameT]):
         Columns that identify a row; the last is ``timestamp``.
     columns : list of str
         Columns to compare.
+    is_lazy : bool
+        Whether it was a lazy frame.
     """
 
     table: OpenTable[IntoFrameT]
     rows: nw.DataFrame[Any]
     keys: list[str]
     columns: list[str]
+    is_lazy: bool
 
     @classmethod
     def of(cls, native: IntoFrameT, by: str | Iterable[str] | None) -> _Answer[IntoFrameT]:
         """Open what the function returned."""
-        table = OpenTable.of(native, times=["timestamp"], parameter="function")
+        frame, is_lazy = in_memory(native, "function", _WHY)
+        table = OpenTable.of(frame, times=["timestamp"], parameter="function")
         table, rows, _ = known(table, parameter="function")
-        if in_sql(rows):
-            table.collected(_WHY)
         left_out = ["timestamp", *_RESULTS]
         names = (
             row_columns(table, without=left_out) if by is None else table.series_columns(by, without=left_out)
@@ -327,7 +324,7 @@ class _Answer(Generic[IntoFrameT]):
             raise QueryError(
                 "by", got=got, expected="columns that identify, with the timestamp, each row of the answer"
             )
-        return cls(table, known_rows, keys, columns)
+        return cls(table, known_rows, keys, columns, is_lazy)
 
     def known_at(self, cut: int) -> nw.DataFrame[Any]:
         """Return the rows that are known at a time."""
@@ -403,7 +400,7 @@ def _are_changed(
         is_same = (values == others).fill_null(value=False) | (values.is_null() & others.is_null())
         return ~is_same
     first, second = values.to_numpy(), others.to_numpy()
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         is_near = np.abs(first - second) <= tolerance * np.fmax(np.fmax(np.abs(first), np.abs(second)), size)
     is_same = (first == second) | (np.isnan(first) & np.isnan(second))
     is_changed = ~(is_same | (is_near & np.isfinite(first) & np.isfinite(second)))

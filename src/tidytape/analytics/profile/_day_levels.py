@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import Duration, length
+from tidytape.analytics._series import Duration, as_lazy, in_memory, length
 from tidytape.analytics.profile._growth import Rules, areas
 from tidytape.analytics.profile._sessions import untouched
 from tidytape.errors import QueryError
@@ -32,7 +32,7 @@ from tidytape.frames._trading import (
 )
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.sessions import Session
-from tidytape.times import MINUTE, SECOND
+from tidytape.times import DAY, MINUTE, SECOND
 
 _At = Literal["prior_close", "open", "initial_balance"]
 _Spreading = Literal["close", "uniform"]
@@ -42,6 +42,7 @@ _BALANCE: Final = ("initial_balance_high", "initial_balance_low")
 _PRIOR: Final = ("prior_high", "prior_low", "prior_close", "prior_val", "prior_poc", "prior_vah")
 _NAKED: Final = ("naked_pocs", "naked_poc_above", "naked_poc_below")
 _TIMES: Final = ("prior_known_at", "overnight_known_at", "initial_balance_known_at", "known_at")
+_ARGUMENTS: Final = ("initial_balance_minutes", "block_size", "spreading", "session", "regular")
 _RESULTS: Final = ("session_date", "period_end", *_TIMES, *_PRIOR, *_NAKED, *_OVERNIGHT, *_BALANCE)
 _NUMBER, _PRIOR_NUMBER = "__number", "__prior_number"
 _INFINITE: Final = float("inf")
@@ -171,24 +172,26 @@ def levels(
     arguments.one_of("at", at, get_args(_At))
     arguments.one_of("spreading", spreading, get_args(_Spreading))
     rules, grid = Rules(share, rule, tie, stop, poc_tie), Grid.of(block_size)
-    minutes = arguments.positive("minutes", minutes)
+    balance = int(_minutes(minutes) * MINUTE)
+    in_frame, is_lazy = in_memory(candles, "candles", "the levels of a session are those of the one before")
     table = OpenTable.of(
-        candles, ["timestamp"], numbers=["high", "low", "close", "volume"], parameter="candles"
+        in_frame, ["timestamp"], numbers=["high", "low", "close", "volume"], parameter="candles"
     )
     if "side" in table.names:
         hint = "fetch them without by_side, or resample them"
         raise QueryError("candles", got="candles by side", expected="one candle per time", hint=hint)
-    keys = table.series_columns(by, without=["timestamp", *(["interval"] if by is None else []), *_RESULTS])
+    left_out = ["timestamp", *_RESULTS, *rules.columns(), *_ARGUMENTS]
+    keys = table.series_columns(by, without=[*left_out, *(["interval"] if by is None else [])])
     table = require_one_unit(table, AMOUNT_UNIT, keys, ["volume"], parameter="candles")
-    candle_rows = table.collected("the levels of a session are those of the one before").lazy()
-    rows = candle_rows.filter(~nw.col("timestamp").is_null()).select(
-        *keys,
-        *("timestamp", "high", "low", "close", "volume"),
+    names = {f"__by_{place}": name for place, name in enumerate(keys)}
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).select(
+        **{working: nw.col(name) for working, name in names.items()},
+        **{name: nw.col(name) for name in ("timestamp", "high", "low", "close", "volume")},
         __end=nw.col("timestamp") + length(table, interval),
         __all=nw.lit(0),
     )
-    series, (first, last) = ["__all", *keys], span_of(rows)
-    days = trading_days(regular or session, first, last, int(minutes * MINUTE))
+    series, (first, last) = ["__all", *names], span_of(rows)
+    days = trading_days(regular or session, first, last, balance)
     if regular is not None:
         rows = with_session(rows, session, first=first, last=last, prefix="__whole_")
     rows = _in_parts(with_trading_day(rows, days), has_whole=regular is not None)
@@ -202,8 +205,8 @@ def levels(
     is_later = {_OVERNIGHT: at == "prior_close", _BALANCE: at != "initial_balance"}
     hidden = [name for names, is_hidden in is_later.items() if is_hidden for name in names]
     result = as_dates(result.with_columns(session_date=nw.col("__date")), "session_date").select(
-        *keys,
         "session_date",
+        **{name: nw.col(working) for working, name in names.items()},
         timestamp=nw.col("__open"),
         period_end=nw.col("__close"),
         **{name: nw.col(name) for name in (*_TIMES, *_PRIOR, *_NAKED)},
@@ -212,18 +215,26 @@ def levels(
             for name in (*_OVERNIGHT, *_BALANCE)
         },
         **rules.columns(),
-        initial_balance_minutes=nw.lit(minutes),
+        initial_balance_minutes=nw.lit(float(minutes)),
         block_size=nw.lit(float(grid.size)),
         spreading=nw.lit(spreading),
         session=nw.lit(str(session)),
         regular=nw.lit(str(regular or session)),
     )
-    return table.closed(
+    closed = table.closed(
         result,
         sort=[*keys, "timestamp"],
         times=dict.fromkeys(("period_end", *_TIMES), "timestamp"),
         main=["prior_val", "prior_poc", "prior_vah", "known_at"],
     )
+    return as_lazy(closed, is_lazy=is_lazy)
+
+
+def _minutes(minutes: float) -> float:
+    """Return the length of an initial balance; raise QueryError if it is not positive, or longer than a day. [min]"""
+    if arguments.positive("minutes", minutes) > DAY / MINUTE:
+        raise QueryError("minutes", got=minutes, expected="at most a day, 1440")
+    return float(minutes)
 
 
 def _in_parts(rows: Rows, *, has_whole: bool) -> Rows:
