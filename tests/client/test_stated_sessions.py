@@ -26,6 +26,7 @@ from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.service.answer._engine import Engine
 from tidytape.service.proto import _encode as proto
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.service.stream._changes import _differs
 from tidytape.wire import decode, encode, from_arrow
 from tidytape.wire._arrow import ARROW_MIME, ONCE_MIME, to_arrow
 from tidytape.wire._decode import JSON_MIME
@@ -192,6 +193,16 @@ def test_a_line_of_a_stream_says_it_and_its_arrow_does_not(lakes: tuple[Lake, La
     assert read.frames["TRADE_AGG", Change.FINAL]["session"].unique().to_list() == [TEXT]
     arrow = {key: ArrowStream("TRADE_AGG").batch(batch) for key, batch in lines.items()}
     assert arrow["plain"] == arrow["stated"]
+
+
+def test_a_session_that_is_stated_anew_changes_no_point_of_a_stream(lakes: tuple[Lake, Lake]) -> None:
+    _, lake = lakes
+    for name in TYPES:
+        query = asked(name, **BOTH)
+        points = Engine(lake).frames(query, Engine(lake).markets(query))[0][1]
+        earlier = points.with_columns(session=pl.lit("17:00-17:00 America/New_York Mon-Fri", pl.Categorical))
+        assert not _differs(points, earlier, name, is_grouped=False).any()
+        assert not _differs(points, earlier.drop("session"), name, is_grouped=False).any()
 
 
 # --- for the caller ---

@@ -15,7 +15,7 @@ from tidytape import Session
 from tidytape.demo._hidden import TAIL, Hidden, hidden_days
 from tidytape.demo._hours import MINUTES, SECONDS, activity, silent
 from tidytape.demo._lake import tables
-from tidytape.demo._market import COINS, MARKETS, OUTAGES, START_NS, Coin, DemoMarket, markets
+from tidytape.demo._market import COINS, MARKETS, OUTAGES, SESSIONS, START_NS, DemoMarket, markets
 from tidytape.demo._noise import Reverting, generator
 from tidytape.demo._quotes import Quotes
 from tidytape.errors import QueryError
@@ -140,13 +140,10 @@ def test_purposes_and_days_do_not_move_each_other() -> None:
 # --- hours and outages ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "coin", [coin for coin in COINS.values() if coin.session], ids=lambda coin: coin.coin
-)
-def test_a_market_trades_in_the_seconds_of_its_session_alone(coin: Coin) -> None:
-    assert coin.session is not None
-    session = Session.parsed(coin.session)
-    assert str(session) == coin.session
+@pytest.mark.parametrize("hours", SESSIONS)
+def test_a_market_trades_in_the_seconds_of_its_session_alone(hours: str) -> None:
+    session = Session.parsed(SESSIONS[hours])
+    assert str(session) == SESSIONS[hours]
     # Two weeks of summer, and the two in which the clock of New York changes.
     for day in (*range(14), *range(81, 95)):
         start = START_NS // 10**9 + day * SECONDS
@@ -155,17 +152,17 @@ def test_a_market_trades_in_the_seconds_of_its_session_alone(coin: Coin) -> None
         for row in session.schedule(date, date + timedelta(days=3)).iter_rows(named=True):
             opens, closes = (int(row[name].timestamp()) - start for name in ("open", "close"))
             is_open[max(opens, 0) : max(closes, 0)] = True
-        np.testing.assert_array_equal(activity(coin.hours, day) > 0, is_open)
+        np.testing.assert_array_equal(activity(hours, day) > 0, is_open)
 
 
-def test_coins_that_always_trade_state_no_session() -> None:
-    assert {coin.coin for coin in COINS.values() if coin.hours == "always"} == {"BTC", "ETH", "SOL"}
-    assert all((coin.session is None) == (coin.hours == "always") for coin in COINS.values())
+def test_markets_that_do_not_always_trade_state_their_sessions() -> None:
+    assert {coin.hours for coin in COINS.values()} == {"always", *SESSIONS}
     stated = markets().drop_nulls("session").select("exchange", "session").rows()
-    sessions = {coin.coin: coin.session for coin in COINS.values()}
     assert stated == [
-        ("DEMO_STOCKS", sessions["ACME"]), ("DEMO_METALS", sessions["XAU"]), ("DEMO_FX", sessions["EUR"]),
-    ]  # fmt: skip
+        ("DEMO_STOCKS", SESSIONS["stocks"]),
+        ("DEMO_METALS", SESSIONS["metals"]),
+        ("DEMO_FX", SESSIONS["fx"]),
+    ]
 
 
 def open_hours(hours: str, date: str) -> list[tuple[str, str]]:

@@ -174,9 +174,8 @@ def without_sessions(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple[str,
     if SESSION not in frame.columns:
         return frame, {}
     # An empty text is an absent one, as in the names of a series.
-    stated = (
-        frame.select("exchange", "raw_symbol", SESSION).filter(pl.col(SESSION) != "").unique().drop_nulls()
-    )
+    stated = frame.select("exchange", "raw_symbol", SESSION).filter(pl.col(SESSION) != "").drop_nulls()
+    stated = stated.unique(maintain_order=True)
     return frame.drop(SESSION), {(exchange, symbol): text for exchange, symbol, text in stated.iter_rows()}
 
 

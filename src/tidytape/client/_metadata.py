@@ -130,37 +130,22 @@ class Metadata:
         reason = reasons_of(window, notes, frame, now=at.timestamp())
         is_whole = facts.get("is_whole")
         sessions = {(exchange, symbol): text for exchange, symbol, text in facts.get("sessions", ())}
-        return cls(
-            window.query,
-            window.start,
-            window.end,
-            0,
-            0,
-            (),
-            missing,
-            (),
-            at,
-            frame,
-            reason,
-            is_whole,
-            sessions,
-        )
+        asked = window.query, window.start, window.end
+        return cls(*asked, 0, 0, (), missing, (), at, frame, reason, is_whole, sessions)
 
     @property
     def recorded(self) -> dict[str, Any]:
         """The facts that a tape keeps, from which ``replayed`` rebuilds the metadata."""
-        return {
+        facts: dict[str, Any] = {
             "requests": self.requests,
             "weight": self.weight,
             "missing": self.missing,
             "is_whole": self.is_whole,
             "notes": orjson.loads(write_notes(reason.note for reason in self.reason)),
-            **(
-                {"sessions": [[*market, text] for market, text in self.sessions.items()]}
-                if self.sessions
-                else {}
-            ),
         }
+        if self.sessions:
+            facts["sessions"] = [[*market, text] for market, text in self.sessions.items()]
+        return facts
 
     @property
     def left_out(self) -> Span | None:

@@ -34,8 +34,6 @@ class Coin:
         The coin's move in a shock of all coins, relative to that of BTC. [1]
     hours : str
         The coin's trading hours, see `tidytape.demo._hours.activity`.
-    session : str, optional
-        The same, as `tidytape.Session` writes it; None if the coin always trades.
     """
 
     coin: str
@@ -45,7 +43,6 @@ class Coin:
     common: float
     jump: float
     hours: str = "always"
-    session: str | None = None
 
 
 COINS = {
@@ -54,21 +51,19 @@ COINS = {
         Coin("BTC", "Bitcoin", 60_000.0, 0.40, 0.94, 1.0),
         Coin("ETH", "Ethereum", 2_450.0, 0.51, 0.86, 1.15),
         Coin("SOL", "Solana", 145.0, 0.68, 0.78, 1.35),
-        Coin(
-            "ACME",
-            "Acme Corporation",
-            182.0,
-            0.22,
-            0.35,
-            0.15,
-            "stocks",
-            "09:30-16:00 America/New_York Mon-Fri",
-        ),
-        Coin("XAU", "Gold", 2_390.0, 0.13, 0.10, 0.0, "metals", "18:00-17:00 America/New_York Mon-Fri"),
-        Coin("EUR", "Euro", 1.0925, 0.065, 0.15, 0.0, "fx", "17:00-17:00 America/New_York Mon-Fri"),
+        Coin("ACME", "Acme Corporation", 182.0, 0.22, 0.35, 0.15, "stocks"),
+        Coin("XAU", "Gold", 2_390.0, 0.13, 0.10, 0.0, "metals"),
+        Coin("EUR", "Euro", 1.0925, 0.065, 0.15, 0.0, "fx"),
     )
 }
 """The coins by ticker. The trend of the first coin moves the mood of traders in all markets."""
+
+SESSIONS = {
+    "stocks": "09:30-16:00 America/New_York Mon-Fri",
+    "metals": "18:00-17:00 America/New_York Mon-Fri",
+    "fx": "17:00-17:00 America/New_York Mon-Fri",
+}
+"""The trading hours of coins that do not always trade, as `tidytape.Session` writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +293,7 @@ def markets() -> pl.DataFrame:
                 "coin_name": COINS[market.coin].name,
                 "contract": "INVERSE" if market.contract else None,
                 "contract_size": market.contract or None,
-                "session": COINS[market.coin].session,
+                "session": SESSIONS.get(COINS[market.coin].hours),
             }
             for market in MARKETS
         ]
