@@ -340,7 +340,9 @@ def slippage(
     rows = crossed(rows, "__order", order_sizes)
     is_reached = (order - size_before > _NOISE * order) & (level_size > 0)
     is_last = is_reached & (order - size_up_to <= _NOISE * order)
-    paid_before_and_here = nw.col("__other_before") + other(nw.min_horizontal(order - size_before, level_size))
+    paid_before_and_here = nw.col("__other_before") + other(
+        nw.min_horizontal(order - size_before, level_size)
+    )
     rows = rows.with_columns(
         __filled=nw.when(is_reached).then(nw.min_horizontal(size_up_to, order)),
         __paid=nw.when(is_last).then(paid_before_and_here),

@@ -71,9 +71,7 @@ class RolledUp:
         return f"{self.table}: {counted(self.rows, 'row')} written, {counted(self.markets, 'market')}"
 
 
-def rollup(
-    lake: Lake, *, progress: bool | None = None, is_complete: bool = False
-) -> tuple[RolledUp, ...]:
+def rollup(lake: Lake, *, progress: bool | None = None, is_complete: bool = False) -> tuple[RolledUp, ...]:
     """Compute the minutes of every market and store them, so that queries need not read its events.
 
     It computes only minutes that are new since the last rollup. A process may be killed at any time, and several may
