@@ -41,6 +41,8 @@ class Part:
     changes : tuple of callable
         Functions that are applied to the rows, one after the other, whenever they are read. They keep the markets,
         the timestamps, the identities and the number of rows.
+    rises : bool
+        Whether all rows are of one market and each identity is above the one before, so that no two are the same event.
     """
 
     markets: frozenset[tuple[str, ...]]
@@ -53,6 +55,7 @@ class Part:
     constants: tuple[tuple[str, str], ...] = ()
     columns: tuple[str, ...] = ()
     changes: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = ()
+    rises: bool = False
 
     def frame(self) -> pl.DataFrame:
         """Return the rows."""
@@ -191,9 +194,20 @@ class Batch:
                 content=self.spool.hold(content) if self.spool else content,
                 constants=constants,
                 columns=tuple(frame.columns),
+                rises=len(markets) == 1 and _rises(identity),
             )
         )
 
     def change(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
         """Change every row of the batch, see `Part.changes`."""
         self.parts = [part.changed(change) for part in self.parts]
+
+
+def _rises(identities: pl.Series) -> bool:
+    """Return whether no identity is null and each is above the one before; of two texts the longer one is above."""
+    identity = pl.col(identities.name)
+    is_above = identity > identity.shift()
+    if identities.dtype == pl.String:
+        length = identity.str.len_bytes()
+        is_above = (length > length.shift()) | ((length == length.shift()) & is_above)
+    return bool(identities.to_frame().select(is_above.slice(1).fill_null(value=False).all()).item())

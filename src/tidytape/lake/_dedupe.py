@@ -103,7 +103,7 @@ def fresh(batch: Batch, stored: Stored, *, replace: bool = False) -> Fresh:
         frames = {position: part.frame() for position, part in run}
         for position in frames.keys() & repeats.keys():
             frames[position] = _dropped(frames[position], repeats[position])
-        lake_rows = _in_lake(list(frames.values()), stored, table)
+        lake_rows = _in_lake([(part, frames[position]) for position, part in run], stored, table)
         for position, part in run:
             frame = frames[position]
             if not lake_rows.is_empty():
@@ -177,11 +177,14 @@ def _repeats(batch: Batch) -> dict[int, pl.Series]:
 def _repeated_hashes(batch: Batch) -> pl.Series:
     """Return the sorted hashes of keys that more than one row has; two keys may have the same hash by chance."""
     hashes_of_parts = [pl.Series(dtype=pl.UInt64)]
+    is_told_by_identity = batch.table.identity in batch.table.key
     for position, part in enumerate(batch):
-        hashes = _hashed(part.frame(), batch.table)[_HASH].drop_nulls()
         may_share_ids = any(
             part.meets(other) for other_position, other in enumerate(batch) if other_position != position
         )
+        if part.rises and is_told_by_identity and not may_share_ids:
+            continue  # looking costs a twentieth of hashing
+        hashes = _hashed(part.frame(), batch.table)[_HASH].drop_nulls()
         hashes_of_parts.append(hashes if may_share_ids else hashes.filter(hashes.is_duplicated()))
     hashes = pl.concat(hashes_of_parts).sort()
     return hashes.filter(hashes == hashes.shift(1))
@@ -213,18 +216,28 @@ def _dropped(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
 # -- beside the lake -------------------------------------------------------------------------------------------------
 
 
-def _in_lake(frames: list[pl.DataFrame], stored: Stored, table: Table) -> pl.DataFrame:
+def _in_lake(run: list[tuple[Part, pl.DataFrame]], stored: Stored, table: Table) -> pl.DataFrame:
     """Return the lake's rows whose keys the frames have: states whole, of events the columns ``key`` and ``same``."""
     columns = table.names if table.tells_states else [*table.key, *table.same]
-    places = pl.concat(frame.select(table.place) for frame in frames)
     identity = pl.col(table.identity)
-    # Each market has its own range, because the ids of two markets may be far apart.
-    ranges = _ranges(places, table, identity.min(), identity.max())
+    # Each market has its own range, because the ids of two markets may be far apart. The bounds of a part of one market
+    # are known.
+    ranges_of_parts = pl.concat(
+        _ranges(frame.select(table.place), table, identity.min(), identity.max())
+        if len(part.markets) > 1 or part.low is None
+        else pl.DataFrame({**dict(part.constants), "low": [part.low], "high": [part.high]})
+        for part, frame in run
+    )
+    ranges = _ranges(ranges_of_parts, table, pl.col("low").min(), pl.col("high").max())
     if ranges.is_empty():
         return table.empty().select(columns)
-    keys = places.lazy().select(table.key)
-    # Streaming, so that the lake's rows are never all in memory.
-    return stored(ranges).select(columns).join(keys, on=table.key, how="semi").collect(engine="streaming")
+    keys = pl.concat(frame.lazy().select(table.key) for _, frame in run)
+    rows = stored(ranges).select(columns)
+    # Streaming, so that the lake's rows are never all in memory. Mostly there are none, and no keys to look up.
+    first_row = rows.head(1).collect(engine="streaming")
+    if first_row.is_empty():
+        return first_row
+    return rows.join(keys, on=table.key, how="semi").collect(engine="streaming")
 
 
 def _ranges(rows: pl.DataFrame, table: Table, low: pl.Expr, high: pl.Expr) -> pl.DataFrame:

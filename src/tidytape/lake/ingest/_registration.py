@@ -12,6 +12,7 @@ import polars as pl
 from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError
 from tidytape.frames._grid import Grid, exact, recommended_block_size
+from tidytape.lake._batch import Part
 from tidytape.lake._symbols import Symbol, guessed, multiple, told_class
 from tidytape.lake._tables import (
     BOOK,
@@ -164,14 +165,12 @@ _TABLES = (TRADES, BOOK, RECORDED_CANDLES, FUNDING, OPEN_INTEREST, LIQUIDATIONS,
 def _summaries(parsed: Parsed) -> dict[MarketKey, _Summary]:
     """Return what a file shows about each of its markets, sorted by market."""
     frames = [
-        part.frame()
-        .group_by("exchange", "raw_symbol")
-        .agg(
+        _by_market(
+            part,
             since=_SINCE.get(table.name, _TIME.min()),
             timestamp=_TIME.min(),
             price=_PRICES.get(table.name, pl.lit(None, pl.Float64)),
-        )
-        .with_columns(
+        ).with_columns(
             rank=pl.lit(rank), traded=pl.lit(table.name in _PRICES), funded=pl.lit(table is FUNDING)
         )
         for rank, table in enumerate(_TABLES)
@@ -187,6 +186,14 @@ def _summaries(parsed: Parsed) -> dict[MarketKey, _Summary]:
         .sort("exchange", "raw_symbol")
     )
     return {(exchange, symbol): _Summary(*facts) for exchange, symbol, *facts in rows.iter_rows()}
+
+
+def _by_market(part: Part, **facts: pl.Expr) -> pl.DataFrame:
+    """Return aggregates of each market of a part; of a single market without looking which row is whose."""
+    names, rows = ("exchange", "raw_symbol"), part.frame()
+    if len(part.markets) == 1:
+        return rows.select(pl.col(names).first(), **facts)
+    return rows.group_by(names).agg(**facts)
 
 
 def _class_of(key: MarketKey, market: Market, summary: _Summary, parsed: Parsed) -> str | None:
