@@ -118,10 +118,11 @@ def with_trading_time(
                 by_day.setdefault((day, int(is_long)), []).append(span)
     time = nw.col(by)
     spans = with_span(rows, time, by_day, facts, keys=["__is_long"], prefix="__span_")
-    since_begin = (time - nw.col("__span_begin")) * nw.col("__span_is_trading")
     return spans.select(
         *rows.collect_schema().names(),
-        (nw.col("__span_before") + since_begin).alias(f"{prefix}traded"),
+        (nw.col("__span_before") + (time - nw.col("__span_begin")) * nw.col("__span_is_trading")).alias(
+            f"{prefix}traded"
+        ),
         (time <= nw.col("__span_last_start")).alias(f"{prefix}is_start"),
         nw.col("__span_of_year").alias(f"{prefix}of_year"),
     )

@@ -80,13 +80,14 @@ class Nights:
         if "__overnight" in terms:  # the squares of what lies between short candles of one session count, too
             is_square = is_square | (~_IS_START & ~_IS_LONG)
             terms["__overnight"] = nw.when(_IS_LONG).then(_GAP).otherwise(0.0) * float(self.keeps)
-        traded = (nw.col("__until") - nw.col("__from")).cast(nw.Float64)
         count = nw.when(has_return).then(1.0).otherwise(0.0)
         return terms | {
             "__between": nw.when(is_square).then(_GAP * _GAP if self.has_open else 0.0).otherwise(0.0),
             "__nights": nw.when(is_night).then(1.0).otherwise(0.0),
             "__returns": count,
-            "__worth": count * traded / nw.when(_IS_LONG).then(1).otherwise(nw.col("__length")),
+            "__worth": count
+            * (nw.col("__until") - nw.col("__from"))
+            / nw.when(_IS_LONG).then(1).otherwise(nw.col("__length")),
         }
 
     def per_session(self, variance: nw.Expr) -> nw.Expr:

@@ -90,9 +90,9 @@ def gaps(
     """
     since, until = _window(start, end)
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
+    times = dict.fromkeys(("start", "end"), "timestamp")
     if session is not None:
         runs = _gaps_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
-        times = dict.fromkeys(("start", "end"), "timestamp")
         return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
     series_columns = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
@@ -112,7 +112,6 @@ def gaps(
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
     )
-    times = dict.fromkeys(("start", "end"), "timestamp")
     return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
 
 
@@ -248,9 +247,9 @@ def _gaps_in_sessions(
     # The intervals just outside the window count as present, so that a gap can begin or end at its edge.
     if since is not None:
         first = of_length(traded, lambda intervals: intervals.number(since))
-        after = of_length(traded, lambda intervals: intervals.first_start(since, LATEST))
+        first_start = of_length(traded, lambda intervals: intervals.first_start(since, LATEST))
         present = present.filter(number >= first)
-        edges.append({"__number": first - 1, "__prior": zero, "__after": after})
+        edges.append({"__number": first - 1, "__prior": zero, "__after": first_start})
     if until is not None:
         last = of_length(traded, lambda intervals: intervals.number(until))
         end = of_length(traded, lambda intervals: intervals.last_end(EARLIEST, until))
