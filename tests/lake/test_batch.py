@@ -46,7 +46,7 @@ def test_ids_that_rise_are_all_different(ids: list[str]) -> None:
         (["9", "10"], ["S", "T"], False),
     ],
 )
-def test_when_ids_rise(ids: list[str | None], symbol: str | list[str], rises: bool) -> None:
+def test_when_ids_rise(ids: list[str | None], symbol: str | list[str], *, rises: bool) -> None:
     assert part_of(trades(ids, symbol=symbol)) is rises
 
 
