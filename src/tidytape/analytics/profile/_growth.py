@@ -86,12 +86,9 @@ class Rules:
         """Return the rules of a preset, by default of the CBOT; those that the caller gives count before it."""
         preset = "cbot" if preset is None else preset
         one_of("preset", preset, PRESETS)
-        given = (rule, tie, stop, poc_tie)
-        names = (
-            own if given_name is None else given_name
-            for own, given_name in zip(PRESETS[preset], given, strict=True)
-        )
-        return cls(0.70 if share is None else share, *names)
+        rules = zip(PRESETS[preset], (rule, tie, stop, poc_tie), strict=True)
+        chosen = (of_preset if of_caller is None else of_caller for of_preset, of_caller in rules)
+        return cls(0.70 if share is None else share, *chosen)
 
     def columns(self) -> dict[str, nw.Expr]:
         """Return the rules as columns of a result."""
