@@ -162,6 +162,7 @@ KEYS = {
         "price",
         "expiry",
         "finding",
+        "column",
         "start",
         "first_timestamp",
         "block",
