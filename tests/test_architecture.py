@@ -45,6 +45,7 @@ NEIGHBOURS = {
 LAZY = {
     ("client/_local.py", "service"): "the in-process client speaks to the service's own app",
     ("sessions.py", "frames"): "a session labels the rows of a frame",
+    ("analytics/profile/_day_levels.py", "aggregate"): "the levels of candles are those of their profile",
 }
 
 FACE = "__init__.py"

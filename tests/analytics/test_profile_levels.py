@@ -275,7 +275,8 @@ def test_levels_join_to_candles_when_they_are_known():
     stages = [
         profile.levels(WEEK, **HOURS, **ROWS, at=at) for at in ("prior_close", "open", "initial_balance")
     ]
-    joined = pit.asof_join(pit.known_at(WEEK), pl.concat(stages), on="known_at", suffix="_levels")
+    known = pl.concat(stages).unique(["timestamp", "known_at"], keep="last", maintain_order=True)
+    joined = pit.asof_join(pit.known_at(WEEK), known, on="known_at", suffix="_levels")
     rows = {row["timestamp"]: row for row in joined.iter_rows(named=True)}
     evening, open_, hour = rows[at(9, "17:00")], rows[at(10, "08:00")], rows[at(10, "10:00")]
     assert (evening["prior_close"], evening["overnight_high"], evening["initial_balance_high"]) == (
@@ -288,6 +289,23 @@ def test_levels_join_to_candles_when_they_are_known():
     # On the whole answer, a candle of the first hour still has the levels of the day before.
     late = pit.asof_join(pit.known_at(WEEK), stages[-1], on="known_at", suffix="_levels")
     assert late.filter(pl.col("timestamp") == at(10, "08:00"))["session_date"].item() == date(2024, 10, 9)
+
+
+def test_a_session_that_opens_as_the_last_one_closes_has_two_groups_at_one_time():
+    def stages(frame):
+        return pl.concat(
+            profile.levels(frame, session=Session.utc_day(), minutes=30, **ROWS, at=at)
+            for at in ("prior_close", "open", "initial_balance")
+        )
+
+    found = stages(WEEK)
+    known = found.unique(["timestamp", "known_at"], keep="last", maintain_order=True)
+    assert len(found) == 12
+    # Of the first day, before which nothing traded, all is known with its first candle.
+    assert len(known) == 1 + 3 * 2
+    joined = pit.asof_join(pit.known_at(WEEK), known, on="known_at", suffix="_levels")
+    thursday = joined.filter(pl.col("timestamp") >= at(10, "08:00"))
+    assert thursday["prior_close"].null_count() == 0
 
 
 # --- every frame ---

@@ -64,12 +64,20 @@ def with_session(
     >>> found.select((nw.col("__close") - nw.col("__open")) // (60 * SECOND))["__close"].to_list()
     [None, 390]
     """
+    spans = [
+        (times.open, times.close, _midnight(times), times.break_start or 0, times.break_end or 0)
+        for times in sessions_near(session, first, last)
+    ]
+    return with_span(rows, nw.col(by), by_day_of(spans), _FACTS, prefix=prefix)
+
+
+def by_day_of(spans: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return the spans that overlap each UTC day, by its start; a span begins with its beginning and its end. [ns]"""
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for times in sessions_near(session, first, last):
-        facts = (times.open, times.close, _midnight(times), times.break_start or 0, times.break_end or 0)
-        for day in days_of(times.open, times.close):
-            by_day.setdefault((day,), []).append(facts)
-    return with_span(rows, nw.col(by), by_day, _FACTS, prefix=prefix)
+    for span in spans:
+        for day in days_of(span[0], span[1]):
+            by_day.setdefault((day,), []).append(span)
+    return by_day
 
 
 def with_trading_time(
@@ -372,11 +380,7 @@ def trading_days(session: Session, first: int, last: int, balance: int) -> list[
 
 def with_trading_day(rows: nw.LazyFrame[Any], days: Iterable[TradingDay]) -> nw.LazyFrame[Any]:
     """Add the facts of the day in which each row lies, ``__<name>``; null if it lies in none."""
-    by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for day in days:
-        for start in days_of(day.begin, day.close):
-            by_day.setdefault((start,), []).append(day)
-    return with_span(rows, nw.col("timestamp"), by_day, TradingDay._fields)
+    return with_span(rows, nw.col("timestamp"), by_day_of(days), TradingDay._fields)
 
 
 def with_facts_of_day(rows: nw.LazyFrame[Any], days: Sequence[TradingDay]) -> nw.LazyFrame[Any]:

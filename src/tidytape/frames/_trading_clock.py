@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 from tidytape.frames._times import bucket_start
-from tidytape.frames._trading import days_of, numbers_table, parts_of, span_of, with_span
+from tidytape.frames._trading import by_day_of, numbers_table, parts_of, span_of, with_span
 from tidytape.sessions import Session
 from tidytape.times import DAY, MINUTE, SECOND, WEEK, AnyInterval, FrameInterval
 
@@ -93,15 +93,15 @@ class TradingClock:
 
         ``__is_open`` says whether the market trades then. Both are null before the first session.
         """
-        by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
         parts = [*self._parts()]
-        ends = [begin for begin, *_ in parts[1:]]
-        for (begin, close, before), end in zip(parts, [*ends, self.last + _LONG], strict=False):
-            for day in days_of(begin, end):
-                by_day.setdefault((day,), []).append((begin, end, before, close - begin))
+        ends = [*(begin for begin, *_ in parts[1:]), self.last + _LONG]
+        spans = [
+            (begin, end, before, close - begin)
+            for (begin, close, before), end in zip(parts, ends, strict=False)
+        ]
         facts = ("begin", "end", "before", "traded")
         names = [column for column in rows.collect_schema().names() if column not in {name, "__is_open"}]
-        found = with_span(rows, time, by_day, facts, prefix="__span_")
+        found = with_span(rows, time, by_day_of(spans), facts, prefix="__span_")
         since, traded = time - nw.col("__span_begin"), nw.col("__span_traded")
         shown = nw.col("__span_before") + nw.when(since < traded).then(since).otherwise(traded)
         return found.select(*names, shown.alias(name), (since < traded).alias("__is_open"))
@@ -119,12 +119,9 @@ class TradingClock:
 
     def told(self, rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """Return rows with ``timestamp``, the beginning of a bucket on this clock, as the time in the world. [ns]"""
-        by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-        for begin, end, before in self._parts():
-            for day in days_of(before, before + end - begin):
-                by_day.setdefault((day,), []).append((before, before + end - begin, begin))
+        spans = [(before, before + end - begin, begin) for begin, end, before in self._parts()]
         names, time = rows.collect_schema().names(), nw.col("timestamp")
-        found = with_span(rows, time, by_day, ("shown", "until", "begin"), prefix="__span_")
+        found = with_span(rows, time, by_day_of(spans), ("shown", "until", "begin"), prefix="__span_")
         told = nw.col("__span_begin") + (time - nw.col("__span_shown"))
         return found.with_columns(told.alias("timestamp")).select(*names)
 

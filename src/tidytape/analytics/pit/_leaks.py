@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Generic
@@ -178,50 +177,60 @@ def leaks(
     )
     moments = _cuts(times[since:], number, seed)
     if not moments and any(len(fact.when) for fact in facts):
-        got = f"rows known at {counted(len(times) - since, 'time')}"
         raise QueryError(
-            "frame", got=got, expected="rows known at two or more times, so that one can be cut off"
+            "frame",
+            got=f"rows known at {counted(len(times) - since, 'time')}",
+            expected="rows known at two or more times, so that one can be cut off",
         )
 
     def answer(cut: int, history: str) -> _Answer[IntoFrameT]:
-        with _noting(f"pit.leaks had called the function with {history}"):
+        try:
             return _Answer.of(function(*(fact.until(cut) for fact in facts)), by)
+        except Exception as error:
+            error.add_note(f"pit.leaks had called the function with {history}")
+            raise
 
-    whole = answer(_NEVER, "the whole frame")
-    sizes = {name: _median_size(whole.rows[name]) for name in whole.columns}
-    changes = whole.changes(answer(_NEVER, "the whole frame once more"), _NEVER, sizes, tolerance)
-    if len(changes):
-        column, first, second = changes.select("column", "with_future", "without_future").row(0)
-        got = f"{first} and then {second} in column {column!r} for the same frame"
-        raise QueryError("function", got=got, expected="the same answer each time", hint="give it a seed")
-    key, values = [*whole.keys, "column"], 0
+    full_answer = answer(_NEVER, "the whole frame")
+    sizes = {name: _median_size(full_answer.rows[name]) for name in full_answer.columns}
+    changes = full_answer.changes(answer(_NEVER, "the whole frame once more"), _NEVER, sizes, tolerance)
+    for column, first, second in changes.select("column", "with_future", "without_future").head(1).rows():
+        raise QueryError(
+            "function",
+            got=f"{first} and then {second} in column {column!r} for the same frame",
+            expected="the same answer each time",
+            hint="give it a seed",
+        )
+    key, values = [*full_answer.keys, "column"], 0
     first_changes, last_cuts = changes, changes.select(*key, "cut_at")
     for place, cut in enumerate(moments, 1):
         history = f"the history known at {_written(cut)}, cut {place} of {len(moments)}"
         _LOG.info("pit.leaks: %s", history)
-        changes = whole.changes(answer(cut, history), cut, sizes, tolerance)
-        values += len(whole.columns) * len(whole.known_at(cut))
+        changes = full_answer.changes(answer(cut, history), cut, sizes, tolerance)
+        values += len(full_answer.columns) * len(full_answer.known_at(cut))
         # A value that several cuts change is shown as the first of them shows it; the last says how far it reaches.
         first_changes = nw.concat([first_changes, changes]).unique(key, keep="first", maintain_order=True)
-        both = nw.concat([last_cuts, changes.select(*key, "cut_at")])
-        last_cuts = both.group_by(*key).agg(nw.col("cut_at").max())
+        all_cuts = nw.concat([last_cuts, changes.select(*key, "cut_at")])
+        last_cuts = all_cuts.group_by(*key).agg(nw.col("cut_at").max())
     if moments and not values and not len(first_changes):
-        expected = "rows that are known at a cut, so that something can be compared"
-        raise QueryError("function", got="an answer without such rows", expected=expected)
+        raise QueryError(
+            "function",
+            got="an answer without a row that is known at a cut",
+            expected="some of them, so that they can be compared",
+        )
     next_times = {cut: int(times[np.searchsorted(times, cut, side="right")]) for cut in moments}
     reaches = last_cuts["cut_at"].replace_strict(next_times, return_dtype=nw.Int64)
-    found = joined(first_changes, last_cuts.drop("cut_at").with_columns(reaches.alias("__reach")), on=key)
+    changed = joined(first_changes, last_cuts.drop("cut_at").with_columns(reaches.alias("__reach")), on=key)
     minutes = (nw.col("__reach") - nw.col(KNOWN_AT)).cast(nw.Float64) / float(MINUTE)
-    result = whole.table.closed(
-        found.select(
+    result = full_answer.table.closed(
+        changed.select(
             *key, *(name for name in _RESULTS if name not in {"column", "minutes"}), minutes=minutes
         ),
         sort=key,
         times={KNOWN_AT: "timestamp", "cut_at": "timestamp"},
         main=["difference", "with_future", "without_future", "minutes"],
     )
-    result = as_lazy(result, is_lazy=whole.is_lazy)
-    return Leaks(result, len(moments), tuple(whole.columns), values, len(found))
+    frame_of_changes = as_lazy(result, is_lazy=full_answer.was_lazy)
+    return Leaks(frame_of_changes, len(moments), tuple(full_answer.columns), values, len(changed))
 
 
 def _cuts(times: NDArray[np.int64], number: int, seed: int) -> list[int]:
@@ -241,21 +250,9 @@ def _written(time: int) -> str:
 
 def _median_size(values: nw.Series[Any]) -> float:
     """Return the median of the absolute values of a column of floats that are neither 0 nor null; 0 for others."""
-    if not values.dtype.is_float():
-        return 0.0
-    sizes = values.abs().drop_nulls().to_numpy()
+    sizes = values.abs().drop_nulls().to_numpy() if values.dtype.is_float() else np.array([])
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
     return float(np.median(sizes)) if len(sizes) else 0.0
-
-
-@contextmanager
-def _noting(note: str) -> Iterator[None]:
-    """Add a note to an error."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(note)
-        raise
 
 
 @dataclass(frozen=True)
@@ -264,7 +261,7 @@ class _Facts:
 
     frame: nw.DataFrame[Any]
     when: NDArray[np.int64]
-    is_lazy: bool
+    was_lazy: bool
 
     @classmethod
     def of(cls, native: IntoFrame, parameter: str) -> _Facts:
@@ -277,7 +274,7 @@ class _Facts:
     def until(self, cut: int) -> Any:
         """Return the rows that are known at a time, as a frame of the caller's kind that the caller may change."""
         rows = self.frame[np.flatnonzero(self.when <= cut)].clone()
-        return as_lazy(rows.to_native(), is_lazy=self.is_lazy)
+        return as_lazy(rows.to_native(), is_lazy=self.was_lazy)
 
 
 @dataclass(frozen=True)
@@ -293,7 +290,7 @@ class _Answer(Generic[IntoFrameT]):
         Columns that identify a row; the last is ``timestamp``.
     columns : list of str
         Columns to compare.
-    is_lazy : bool
+    was_lazy : bool
         Whether it was a lazy frame.
     """
 
@@ -301,7 +298,7 @@ class _Answer(Generic[IntoFrameT]):
     rows: nw.DataFrame[Any]
     keys: list[str]
     columns: list[str]
-    is_lazy: bool
+    was_lazy: bool
 
     @classmethod
     def of(cls, native: IntoFrameT, by: str | Iterable[str] | None) -> _Answer[IntoFrameT]:
@@ -320,9 +317,10 @@ class _Answer(Generic[IntoFrameT]):
         is_known = ~nw.col(WHEN).is_null() & ~nw.col("timestamp").is_null()
         known_rows = rows.filter(is_known).select(*keys, WHEN, *columns).collect("polars")
         if known_rows.select(*keys).is_duplicated().any():
-            got = f"several rows with the same {', '.join(keys)}"
             raise QueryError(
-                "by", got=got, expected="columns that identify, with the timestamp, each row of the answer"
+                "by",
+                got=f"several rows with the same {', '.join(keys)}",
+                expected="columns that identify, with the timestamp, each row of the answer",
             )
         return cls(table, known_rows, keys, columns, is_lazy)
 
@@ -336,8 +334,11 @@ class _Answer(Generic[IntoFrameT]):
         """Return the values known at a cut that the answer for that history has otherwise, one row each."""
         if set(other.columns) != set(self.columns):
             names = sorted(set(other.columns) ^ set(self.columns))
-            got = f"an answer with the columns {', '.join(names)} only for some histories"
-            raise QueryError("function", got=got, expected="the same columns for every history")
+            raise QueryError(
+                "function",
+                got=f"an answer with the columns {', '.join(names)} only for some histories",
+                expected="the same columns for every history",
+            )
         other_names = {name: f"__of_{place}" for place, name in enumerate(self.columns)}
         is_there = nw.lit(1).alias("__is_there")
         other_rows = other.rows.select(
@@ -348,18 +349,18 @@ class _Answer(Generic[IntoFrameT]):
         is_absent = nw.col("__is_there").is_null()
         lost, both, extra = pairs.filter(is_absent), pairs.filter(~is_absent), extra.filter(is_absent)
         parts = [
-            self._listed(lost, "timestamp", cut, [*map(_written, lost["timestamp"])], [None] * len(lost)),
-            self._listed(extra, "timestamp", cut, [None] * len(extra), [*map(_written, extra["timestamp"])]),
+            self._rows(lost, "timestamp", cut, [*map(_written, lost["timestamp"])], [None] * len(lost)),
+            self._rows(extra, "timestamp", cut, [None] * len(extra), [*map(_written, extra["timestamp"])]),
         ]
         for name, other_name in other_names.items():
             is_changed = _are_changed(both[name], both[other_name], sizes[name], tolerance)
             if is_changed.any():
                 changed = both.filter(is_changed)
                 values, other_values = changed[name].to_list(), changed[other_name].to_list()
-                parts.append(self._listed(changed, name, cut, values, other_values))
+                parts.append(self._rows(changed, name, cut, values, other_values))
         return nw.concat(parts)
 
-    def _listed(
+    def _rows(
         self, rows: nw.DataFrame[Any], column: str, cut: int, values: list[Any], other_values: list[Any]
     ) -> nw.DataFrame[Any]:
         """Return rows of the result for changed values of one column."""
@@ -388,17 +389,13 @@ def _are_changed(
 ) -> nw.Series[Any]:
     """Return whether values differ; null equals null and NaN, and floats differ by more than the tolerance."""
     if values.dtype != others.dtype:
-        if values.dtype.is_numeric() and others.dtype.is_numeric():
-            values, others = values.cast(nw.Float64), others.cast(nw.Float64)
-        elif isinstance(others.dtype, nw.Unknown):  # a column of nothing but nulls
-            others = others.cast(values.dtype)
-        elif isinstance(values.dtype, nw.Unknown):
-            values = values.cast(others.dtype)
-        else:
-            values, others = values.cast(nw.String), others.cast(nw.String)
+        types = [dtype for dtype in (values.dtype, others.dtype) if not isinstance(dtype, nw.Unknown)]
+        # A column of nothing but nulls has no type, and takes that of the other.
+        common = nw.Float64() if all(dtype.is_numeric() for dtype in types) else nw.String()
+        dtype = types[0] if len(types) == 1 else common
+        values, others = values.cast(dtype), others.cast(dtype)
     if not values.dtype.is_float():
-        is_same = (values == others).fill_null(value=False) | (values.is_null() & others.is_null())
-        return ~is_same
+        return ~((values == others).fill_null(value=False) | (values.is_null() & others.is_null()))
     first, second = values.to_numpy(), others.to_numpy()
     with np.errstate(invalid="ignore", over="ignore"):
         is_near = np.abs(first - second) <= tolerance * np.fmax(np.fmax(np.abs(first), np.abs(second)), size)

@@ -135,8 +135,10 @@ def levels(
 
     Notes
     -----
-    To show each level from when it is known on, stack the three answers of ``at``: `pit.asof_join` then finds the last
-    that was known.
+    To show each level from when it is known on, stack the answers for ``"prior_close"``, ``"open"`` and
+    ``"initial_balance"``, in this order, and keep the last of rows with the same ``by``, ``timestamp`` and
+    ``known_at``, because two groups are known at one time where a session closes as the next one opens.
+    `tidytape.analytics.pit.asof_join` then finds the last row that was known.
 
     Overnight belongs what traded in ``session`` outside of the regular hours. Without ``regular`` it is what traded
     outside of ``session``. Points of control are those of regular sessions, and only regular sessions touch them.

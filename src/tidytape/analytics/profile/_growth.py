@@ -35,6 +35,14 @@ from tidytape.frames._rows import starts_run
 
 POC_TIES: Final = ("center", "lower", "upper")
 WIDTHS: Final = {"two_row": 2, "one_row": 1}
+PRESETS: Final = {
+    "cbot": ("two_row", "up", "reach", "center"),
+    "investor_rt": ("two_row", "up", "reach", "center"),
+    "lean": ("one_row", "up", "exceed", "center"),
+    "market_profile": ("one_row", "up", "exceed", "center"),
+}
+"""The rules of platforms and packages: ``rule``, ``tie``, ``stop`` and ``poc_tie``; each encloses 70 % by default."""
+
 AREA: Final = ("poc", "val", "vah", "value_area_share")
 
 Floats = NDArray[np.float64]
@@ -63,6 +71,24 @@ class Rules:
         one_of("stop", self.stop, ("reach", "exceed"))
         one_of("poc_tie", self.poc_tie, POC_TIES)
         object.__setattr__(self, "share", arguments.share("share", self.share))
+
+    @classmethod
+    def of(
+        cls,
+        preset: str | None,
+        *,
+        share: float | None,
+        rule: str | None,
+        tie: str | None,
+        stop: str | None,
+        poc_tie: str | None,
+    ) -> Rules:
+        """Return the rules of a preset, by default of the CBOT; those that the caller gives count before it."""
+        preset = "cbot" if preset is None else preset
+        one_of("preset", preset, PRESETS)
+        rules = zip(PRESETS[preset], (rule, tie, stop, poc_tie), strict=True)
+        chosen = (of_preset if of_caller is None else of_caller for of_preset, of_caller in rules)
+        return cls(0.70 if share is None else share, *chosen)
 
     def columns(self) -> dict[str, nw.Expr]:
         """Return the rules as columns of a result."""

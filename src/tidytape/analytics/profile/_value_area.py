@@ -10,6 +10,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._series import SESSION_END
 from tidytape.analytics.profile._growth import AREA, POC_TIES, Rules, areas
@@ -37,12 +38,14 @@ def value_area(
     by: str | Iterable[str] | None = None,
     price: str = "price",
     count: str = "volume",
-    share: float = 0.70,
-    rule: Literal["two_row", "one_row"] = "two_row",
-    tie: Literal["up", "down"] = "up",
-    stop: Literal["reach", "exceed"] = "reach",
-    poc_tie: Literal["center", "lower", "upper"] = "center",
+    preset: Literal["cbot", "investor_rt", "lean", "market_profile"] | None = None,
+    share: float | None = None,
+    rule: Literal["two_row", "one_row"] | None = None,
+    tie: Literal["up", "down"] | None = None,
+    stop: Literal["reach", "exceed"] | None = None,
+    poc_tie: Literal["center", "lower", "upper"] | None = None,
     row_size: float | Decimal | None = None,
+    rows: int | None = None,
 ) -> IntoFrameT:
     r"""Value area: the rows around the point of control that hold a share of the count.
 
@@ -69,22 +72,28 @@ def value_area(
         Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. If rows are coarser than the levels, the blocks
         listed in ``block_ids`` are counted for ``tpo_count``; without a list it is unknown, because numbers of blocks
         do not add up. [count]
+    preset : {"cbot", "investor_rt", "lean", "market_profile"}, optional
+        Whose rules to take for the next five arguments, see the notes; by default those of the CBOT. An argument that
+        you pass counts before the preset.
     share : float, 0 < share <= 1
-        The share of the total to enclose. [1]
+        The share of the total to enclose, by default 0.70. [1]
     rule : {"two_row", "one_row"}
-        ``"two_row"``, the CBOT rule: a candidate is the next two rows of a side, or at the edge the last row.
-        ``"one_row"``: a candidate is the next row.
+        ``"two_row"``, the default and the CBOT rule: a candidate is the next two rows of a side, or at the edge the
+        last row. ``"one_row"``: a candidate is the next row.
     tie : {"up", "down"}
-        The side that is taken if both candidates are equal.
+        The side that is taken if both candidates are equal, by default ``"up"``.
     stop : {"reach", "exceed"}
-        Grow until the share is reached, or until it is exceeded.
+        Grow until the share is reached, the default, or until it is exceeded.
     poc_tie : {"center", "lower", "upper"}
-        ``tie`` of `point_of_control`.
+        ``tie`` of `point_of_control`, by default ``"center"``.
     row_size : float or Decimal, > 0, optional
         Height of the price rows, never smaller than the height of the levels; see the notes. With it a row without
         levels, between the lowest and the highest, counts zero; a price between two rows belongs to the lower one; and
         prices of results lie exactly on the grid, so 3 steps of 0.1 are 0.3. By default each price is a row, and
         neighbouring prices of the frame are neighbours, whatever their distance. [price]
+    rows : int, 1 to 100,000, optional
+        In place of a ``row_size``: into how many rows of equal height the range of each profile is cut, e.g. 24. The
+        highest price belongs to the highest row. Not for time blocks, whose numbers do not add up.
 
     Returns
     -------
@@ -117,6 +126,14 @@ def value_area(
        whole multiple of it is a QueryError; with a lazy frame the area is null. Without ``block_size``, or if it is
        null, nothing is checked.
 
+    The warning holds for ``rows``, too, if the range has fewer levels than rows.
+
+    Presets are rules that their owners publish. ``"cbot"`` [1]_ [2]_ and ``"investor_rt"`` [3]_, the method A of that
+    platform: two rows, up if equal, until the share is reached. ``"lean"`` [4]_, the engine of QuantConnect, and
+    ``"market_profile"`` [5]_, a package: one row, up if equal, until the share is exceeded. Both take the middle of the
+    rows that traded, so among several largest rows they may choose another point of control than ``"center"``. Other
+    platforms do not say how their area grows.
+
     A profile whose counts are all zero has no value area. Neither has a profile with a price or count that is null or
     not finite, or with a count below zero, because an unknown count could change the growth. Other profiles are not
     affected.
@@ -130,6 +147,9 @@ def value_area(
     .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, appendix 1: the rule of the
        Chicago Board of Trade (CBOT), two rows at a time.
     .. [2] Chicago Board of Trade, "A Six-Part Study Guide to Market Profile", 1996, part I.
+    .. [3] Linn Software, "Investor/RT: Answers to Common Questions", no. 123, on the methods A and B.
+    .. [4] QuantConnect, Lean, ``Indicators/MarketProfile.cs``, ``CalculateValueArea``.
+    .. [5] MarketProfile, a package of Python, ``MarketProfileSlice.calculate_value_area``.
 
     Examples
     --------
@@ -139,8 +159,19 @@ def value_area(
     (0.75, 12.0, 12.0, 14.0)
     >>> value_area(levels, by="day", rule="one_row", tie="down").row(0)[-4:]
     (0.7, 11.0, 12.0, 12.0)
+    >>> value_area(levels, by="day", preset="lean").row(0)[-4:]
+    (0.9, 11.0, 12.0, 13.0)
+    >>> value_area(levels, by="day", rows=2).row(0)[-4:]
+    (0.75, 12.0, 12.0, 12.0)
     """
-    rules = Rules(share, rule, tie, stop, poc_tie)
+    rules = Rules.of(preset, share=share, rule=rule, tie=tie, stop=stop, poc_tie=poc_tie)
+    if rows is not None:
+        rows = arguments.integer("rows", rows, most=100_000)
+        if row_size is not None or is_of_blocks(count):
+            expected = (
+                "none beside ``row_size``" if row_size is not None else "a ``row_size``, with time blocks"
+            )
+            raise QueryError("rows", got=rows, expected=expected)
     profiles = opened(
         levels,
         by,
@@ -148,11 +179,33 @@ def value_area(
         numbers={"price": price, "count": count},
         row_size=row_size,
     )
-    profile_levels = counted_levels(profiles, {"count": count})
-    return profiles.closed(
-        areas(profile_levels, profiles.keys, rules, profiles.step, in_memory=profiles.table.is_eager),
-        main=["value_area_share", "val", "poc", "vah"],
+    profile_levels, in_memory = counted_levels(profiles, {"count": count}), profiles.table.is_eager
+    if rows is None:
+        value_areas = areas(profile_levels, profiles.keys, rules, profiles.step, in_memory=in_memory)
+    else:
+        cut = _cut(profile_levels, profiles.keys, rows)
+        cut_keys = [*profiles.keys, "__lowest", "__height"]
+        value_areas = areas(cut, cut_keys, rules, Fraction(1), in_memory=in_memory).with_columns(
+            (nw.col("__lowest") + nw.col(name) * nw.col("__height")).alias(name)
+            for name in ("poc", "val", "vah")
+        )
+        value_areas = value_areas.drop("__lowest", "__height")
+    return profiles.closed(value_areas, main=["value_area_share", "val", "poc", "vah"])
+
+
+def _cut(levels: nw.LazyFrame[Any], keys: list[str], rows: int) -> nw.LazyFrame[Any]:
+    """Return levels whose price is a place, from 0 up to the number of rows, with the lowest price and the height."""
+    price, lowest = nw.col("price"), nw.col("__lowest")
+    known_price = nw.when(finite("price")).then(price)
+    levels = levels.with_columns(__known=known_price).with_columns(
+        __lowest=nw.col("__known").min().over(keys), __highest=nw.col("__known").max().over(keys)
     )
+    levels = levels.with_columns(__height=(nw.col("__highest") - lowest) / float(rows))
+    height = nw.when(nw.col("__height") > 0).then(nw.col("__height")).otherwise(1.0)
+    place = nw.min_horizontal((nw.col("__known") - lowest) / height, nw.lit(rows - 1.0))
+    # The least of a null and a number is the number.
+    place = nw.when(~nw.col("__known").is_null()).then(place)
+    return levels.select(*keys, "__lowest", "__height", "count", price=place)
 
 
 def point_of_control(
