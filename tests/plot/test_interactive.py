@@ -26,10 +26,9 @@ from tidytape import plot
 from tidytape.analytics import cross, options, profile, quality
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style
-from tidytape.plot.interactive._canvas import split_label
-from tidytape.plot.interactive._coarser import MOST_CANDLES
-from tidytape.plot.interactive._image import MOST_CELLS
-from tidytape.plot.interactive._thin import MOST_POINTS, points_to_send
+from tidytape.plot._coarser import MOST_CANDLES
+from tidytape.plot._plotly import MOST_CELLS
+from tidytape.plot._thin import MOST_POINTS, points_to_send
 
 pytest.importorskip("plotly")
 interactive = plot.interactive
@@ -206,7 +205,7 @@ def test_the_numbers_the_units_and_the_title_are_those_of_the_static_picture(cas
 
 @pytest.mark.slow
 def test_hovering_says_units_and_pages_are_small(case, figure):
-    labels = [split_label(title) for title in titles_of(figure)]
+    labels = [title.removesuffix("]").partition(" [")[::2] for title in titles_of(figure)]
     units = {unit.removesuffix(", log scale") for name, unit in labels if name != "Time"} - {"", "log scale"}
     templates = [trace.hovertemplate for trace in figure.data if trace.hoverinfo != "skip"]
     assert templates

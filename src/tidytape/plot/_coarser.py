@@ -12,7 +12,6 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._series import interval_named, market_frame
-from tidytape.plot.interactive._canvas import Canvas
 from tidytape.times import MINUTE, SECOND
 
 MOST_CANDLES = 5_000
@@ -21,10 +20,10 @@ _PRICES = ("open", "high", "low", "close")
 _TRADED = ("volume", "first_timestamp", "last_timestamp")
 
 
-def coarse_interval(canvas: Canvas, frame: object, parameter: str) -> Interval | None:
-    """Return the finest interval at which candles are few enough to be sent, and name it below the figure's title.
+def coarse_interval(frame: object, parameter: str) -> tuple[Interval | None, str]:
+    """Return the finest interval at which candles are few enough to be sent, and a note that names it.
 
-    If the candles already are few enough, the interval is None and the title does not change.
+    If the candles already are few enough, the interval is None and the note is empty.
 
     Raises
     ------
@@ -33,7 +32,7 @@ def coarse_interval(canvas: Canvas, frame: object, parameter: str) -> Interval |
     """
     candles, identity = market_frame(frame, parameter, ("timestamp",), key=("timestamp",))
     if len(candles) <= MOST_CANDLES:
-        return None
+        return None, ""
     times = with_datetimes(candles, parameter).get_column("timestamp").drop_nulls()
     time = np.unique(times.dt.timestamp("ns").to_numpy().astype(np.int64))
     current = interval_named(identity.interval)
@@ -45,8 +44,7 @@ def coarse_interval(canvas: Canvas, frame: object, parameter: str) -> Interval |
             and length % current_length == 0
             and np.unique(time // length).size <= MOST_CANDLES
         ):
-            canvas.subtitle = f"Shown in {interval.alias}: the {len(candles):,} rows are too many to show"
-            return interval
+            return interval, f"Shown in {interval.alias}: the {len(candles):,} rows are too many to show"
     raise QueryError(
         parameter,
         got=f"{len(candles):,} candles",
