@@ -27,8 +27,10 @@
 
 Every function draws on the axes that you pass, or on a new figure, and returns a `Drawing`: ``drawn.save("drawn.png")``
 writes the picture to a file, and "Returns" of a function names its artists and numbers. A picture of several panels
-takes ``axes``, one per panel from the top down; any other takes ``ax``. ``title`` replaces the title. No function shows a window, and none changes a setting or another figure. Polars and pandas frames look the
-same, and times may be datetimes with a zone or int64 nanoseconds since the epoch.
+takes ``axes``, one per panel from the top down; any other takes ``ax``. ``title`` replaces the title. No function shows
+a window, and none changes a setting or another figure. Polars and pandas frames look the same, and times may be
+datetimes with a zone or int64 nanoseconds since the epoch. More than 5,000 candles are joined to candles of a coarser
+interval, and the title says so.
 """
 
 from __future__ import annotations

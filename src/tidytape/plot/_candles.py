@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
 from tidytape.plot._matplotlib import Drawing, draw
-from tidytape.plot._model import Candles, Facts, Panel, Steps
+from tidytape.plot._model import Axis, Candles, Facts, Panel, Steps
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
 
 
@@ -142,24 +142,21 @@ def volume(
 
 def fill_candles(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Facts:
     """Show candles on a panel."""
-    series = candle_series(frame, "frame")
-    panel.title = style.titled(
-        "Open interest" if series.is_open_interest else "Candles", series.identity.title
-    )
-    add_candles(panel, series, timezone)
+    series = add_candles(panel, candle_series(frame, "frame"), timezone)
+    panel.title = style.titled("Open interest" if series.is_open_interest else "Candles", series.title)
     return {}
 
 
 def fill_volume(panel: Panel, frame: IntoFrame, *, quote: str | None, timezone: str | tzinfo) -> Facts:
     """Show volumes on a panel."""
-    series = volume_series(frame, "frame")
-    panel.title = style.titled("Volume", series.identity.title)
-    add_volume(panel, series, timezone, quote=quote)
+    series = add_volume(panel, volume_series(frame, "frame"), timezone, quote=quote)
+    panel.title = style.titled("Volume", series.title)
     return {}
 
 
-def add_candles(panel: Panel, series: CandleSeries, timezone: str | tzinfo) -> None:
-    """Add candles without a title."""
+def add_candles(panel: Panel, series: CandleSeries, timezone: str | tzinfo) -> CandleSeries:
+    """Add candles without a title; return those that are shown."""
+    series = series.joined()
     panel.over_time(timezone)
     y, palette = panel.y, panel.colours
     y.kind, y.name, y.unit = "price", "Price", series.identity.price_unit
@@ -172,21 +169,24 @@ def add_candles(panel: Panel, series: CandleSeries, timezone: str | tzinfo) -> N
     if series.start.size:
         show_intervals(panel, series.start, series.width)
         y.limits = padded_limits(series.low.min(), series.high.max())
+    return series
 
 
-def add_volume(panel: Panel, series: VolumeSeries, timezone: str | tzinfo, *, quote: str | None) -> None:
-    """Add volumes without a title."""
+def add_volume(
+    panel: Panel, series: VolumeSeries, timezone: str | tzinfo, *, quote: str | None
+) -> VolumeSeries:
+    """Add volumes without a title; return those that are shown."""
+    series = series.joined()
     panel.over_time(timezone)
-    panel.y.kind, panel.y.name, panel.y.unit = "amount", "Volume", series.identity.amounts(quote)
-    panel.y.bins = 4
+    panel.y = Axis("Volume", series.identity.amounts(quote), "amount", bins=4)
     edges, values = step_line(series.start, series.width, series.volume)
-    # Draw one outline instead of a bar per interval: thousands of bars thinner than a pixel would show moiré. The edge
-    # of the outline keeps narrow peaks visible.
+    # Draw one outline instead of a bar per interval: thousands of bars thinner than a pixel would show moiré.
     panel.add(Steps(edges, values, has_zeros=True, name="steps", colour=panel.colours.volume, width=0.5))
     panel.is_empty = not series.start.size
     if series.start.size:
         show_intervals(panel, series.start, series.width)
         panel.y.limits = (0.0, float(series.volume.max()) * 1.06 or 1.0)
+    return series
 
 
 def show_intervals(panel: Panel, start: NDArray[np.float64], width: float) -> None:

@@ -10,13 +10,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
 
 from tidytape.errors import QueryError, html_text
 from tidytape.plot import _style as style
 from tidytape.plot._coverage import ROW, TALLEST
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw
-from tidytape.plot._model import Facts, Key, Legend, Panel, Rows, Scale, Spans
+from tidytape.plot._model import Boxes, Facts, Key, Legend, Panel, Rows, Scale
 from tidytape.plot._series import Identity, numbers
 from tidytape.plot._tracks import IDENTITY_COLUMNS, Tracks, dates, labels
 
@@ -108,7 +109,7 @@ def fill_completeness(
     start, end = (dates(calendar.get_column(name)) for name in ("start", "end"))
     share = numbers(calendar, "frame", ("completeness",))["completeness"]
     names = sorted(set(series))
-    row_index = [names.index(name) for name in series]
+    rows = np.array([names.index(name) for name in series])
     panel.over_time(timezone)
     panel.x.has_grid = panel.y.has_grid = panel.is_unified = False
     panel.title = style.titled("Completeness", title)
@@ -125,14 +126,23 @@ def fill_completeness(
         f"{name}<br>Complete: {value * 100:.4g} %"
         for name, value in zip(map(html_text, series), share, strict=True)
     ]
-    classes = [name for *_, name in CLASSES]
-    spans = Spans(
-        np.array(row_index), start, end, texts, 0.86, share, scale, classes, name="spans", width=0.6
+    panel.add(
+        Boxes(
+            start,
+            end,
+            rows - 0.43,
+            rows + 0.43,
+            share,
+            scale,
+            texts,
+            [name for *_, name in CLASSES],
+            name="spans",
+            width=0.6,
+            edge=panel.ground.face if len(np.unique(start)) <= _MOST_EDGED else "face",
+        )
     )
-    spans.edge = panel.ground.face if len(np.unique(start)) <= _MOST_EDGED else "face"
-    panel.add(spans)
     panel.x.limits = float(start.min()), float(end.max())
-    notes = _notes(calendar, row_index, len(names))
+    notes = _notes(calendar, rows, len(names))
     panel.add(Rows([""] * len(names), names, notes))
     class_numbers = sorted(set(np.asarray(scale.norm(share)).tolist()))
     keys = [Key(colour=colours(number), label=CLASSES[number][-1]) for number in class_numbers]
@@ -175,7 +185,7 @@ def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:
     return [name_by_identity[identity] or "all" for identity in identities], title
 
 
-def _notes(frame: nw.DataFrame[Any], row_index: list[int], number: int) -> list[str]:
+def _notes(frame: nw.DataFrame[Any], row_index: NDArray[np.int64], number: int) -> list[str]:
     """Return for each series, as text, which share of its intervals is present in all rows together."""
     if not {"expected", "present"} <= {*frame.columns}:
         return [""] * number

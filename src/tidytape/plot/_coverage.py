@@ -18,13 +18,14 @@ from tidytape.errors import html_text
 from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw
-from tidytape.plot._model import Facts, Key, Legend, Panel, Rows, Spans
+from tidytape.plot._model import Boxes, Facts, Key, Legend, Panel, Rows
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import dates
 
 Floats = NDArray[np.float64]
 TALLEST = 100.0  # largest height of a picture: matplotlib cannot write more than 65,536 pixels [in]
 ROW = 0.24  # height of a row [in]
+_HALF = 0.31  # half the height of a bar as a share of its row; the rest is a gap between bars
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +127,20 @@ def fill_coverage(panel: Panel, rows: list[_Row], *, timezone: str | tzinfo) -> 
     ):
         if spans:
             row_index, start, end = map(np.array, zip(*spans, strict=True))
-            mark = Spans(row_index, start, end, [texts[index] for index in row_index], name=name, label=label)
-            mark.colour, mark.width, mark.order = colour, width, order
-            panel.add(mark)
+            panel.add(
+                Boxes(
+                    start,
+                    end,
+                    row_index - _HALF,
+                    row_index + _HALF,
+                    texts=[texts[index] for index in row_index],
+                    name=name,
+                    label=label,
+                    colour=colour,
+                    width=width,
+                    order=order,
+                )
+            )
             listed.append(Key(colour=colour, label=label))
     first, last = float(min(row.first for row in rows)), float(max(row.last for row in rows))
     panel.show_times(first, last, 0.01 * (last - first) or 1 / 24)

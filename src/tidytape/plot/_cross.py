@@ -12,7 +12,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame
 from tidytape.plot._matplotlib import Drawing, draw
-from tidytape.plot._model import Area, Facts, Legend, Panel, Rule
+from tidytape.plot._model import Area, Facts, Legend, Line, Panel, Rule
 from tidytape.plot._series import _values
 from tidytape.plot._tracks import Floats, Tracks, from_above, legend_place, line_of, show_window, tracks
 

@@ -19,7 +19,7 @@ from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._matplotlib import Drawing, draw
-from tidytape.plot._model import Facts, Legend, Line, Mark, Panel, Rule, Steps
+from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule, Steps
 from tidytape.plot._series import (
     Identity,
     block_of,
@@ -152,10 +152,9 @@ def fill_depth(
     if bps is not None and not (np.isfinite(bps) and bps > 0):
         raise QueryError("bps", got=bps, expected="a finite number above 0, or None")
     snapshot = _read(book, at)
-    x, y, colours = panel.x, panel.y, panel.colours
-    x.kind, x.name, x.unit = "price", "Price", snapshot.identity.price_unit
-    y.kind, y.name, y.unit = "amount", "Resting up to the price", snapshot.identity.amounts(quote)
-    y.bins = 6
+    colours = panel.colours
+    panel.x = x = Axis("Price", snapshot.identity.price_unit, "price")
+    panel.y = y = Axis("Resting up to the price", snapshot.identity.amounts(quote), "amount", bins=6)
     panel.title = style.titled("Order book", snapshot.title(timezone))
     facts = {"bids": None, "asks": None, "mid": None}
     panel.is_empty = not any(price.size for price, _ in snapshot.levels.values())
@@ -292,8 +291,17 @@ def fill_slippage(
         sizes, cost = curve[side]
         if np.isfinite(cost).any():
             name, is_short = f"{side.value.lower()}s", size is not None and sizes.size <= 12
-            line = Line(sizes, cost, marker="o" if is_short else None, size=4, name=name, label=name.title())
-            line.colour, line.width, line.order = colour, 1.6, 2.2
+            line = Line(
+                sizes,
+                cost,
+                marker="o" if is_short else None,
+                size=4,
+                name=name,
+                label=name.title(),
+                colour=colour,
+                width=1.6,
+                order=2.2,
+            )
             lines.append(panel.add(line))
     panel.is_empty = not lines
     if lines:

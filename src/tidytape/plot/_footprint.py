@@ -250,8 +250,15 @@ def _add_rows(
     line_scale = min(_room(panel, width)[0] / 40, 1.0)  # marks are thinner if intervals are narrow
     is_poc = _is_poc(rows)
     box = (middle - half)[is_poc], (middle + half)[is_poc], low[is_poc], low[is_poc] + height
-    pocs = Boxes(*box, name="pocs", label="POC", width=max(1.4 * line_scale, 0.6), order=2.4, hover="")
-    pocs.edge = colours.poc
+    pocs = Boxes(
+        *box,
+        name="pocs",
+        label="POC",
+        width=max(1.4 * line_scale, 0.6),
+        order=2.4,
+        hover="",
+        edge=colours.poc,
+    )
     below, above = rows.other_side()
     mean_side_volume = rows.mean_side_volume()
     has_buy_imbalance = (rows.buy >= imbalance * below) & (rows.buy >= mean_side_volume) & (rows.buy > 0)
@@ -262,9 +269,16 @@ def _add_rows(
         (has_buy_imbalance, middle + half - bar_inset, style.CYCLE[2], "Buy"),
         (has_sell_imbalance, middle - half + bar_inset, style.CYCLE[3], "Sell"),
     ):
-        ends = x[mask], low[mask] + 0.08 * height, x[mask], low[mask] + 0.92 * height
-        bars = Segments(*ends, name=f"{name.lower()}_imbalances", colour=colour, order=2.3, hover="")
-        bars.width, bars.label = max(2.6 * line_scale, 1.0), f"{name} imbalance, {imbalance:g}×"
+        ends = x[mask], x[mask], low[mask] + 0.08 * height, low[mask] + 0.92 * height
+        bars = Segments(
+            *ends,
+            name=f"{name.lower()}_imbalances",
+            colour=colour,
+            order=2.3,
+            hover="",
+            width=max(2.6 * line_scale, 1.0),
+            label=f"{name} imbalance, {imbalance:g}×",
+        )
         panel.add(bars)
         marks += [bars] if mask.any() else []
     numbers_note = style.label("sold × bought", identity.amounts(quote)) if font else ""

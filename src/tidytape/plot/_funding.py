@@ -140,13 +140,17 @@ def fill_funding(
         if np.isfinite(track.values["predicted"]).any():
             # Predicted rates change so often that steps would hide the settled rates, so draw them without steps.
             text = f"{label}, predicted".removeprefix(", ")
-            line = line_of(*track.line("predicted"), name="predicted", key=label, label=text, is_extra=True)
-            line.colour, line.dashes, line.width, line.alpha, line.order = (
-                look["colour"],
-                _DASHES,
-                0.9,
-                0.65,
-                2.1,
+            line = line_of(
+                *track.line("predicted"),
+                name="predicted",
+                key=label,
+                label=text,
+                is_extra=True,
+                colour=look["colour"],
+                dashes=_DASHES,
+                width=0.9,
+                alpha=0.65,
+                order=2.1,
             )
             predicted.append(panel.add(line))
             if not has_settled:
@@ -162,8 +166,16 @@ def fill_funding(
     mean_lines = []
     for label, track in means.by_label.items():
         text = f"mean by open interest{f' {label}' if label else ''}{coverage_note}"
-        line = Line(*track.steps("settled"), is_stepped=True, name="means", key=label, label=text)
-        line.colour, line.width, line.order = panel.colours.ink, 2.2, 2.3
+        line = Line(
+            *track.steps("settled"),
+            is_stepped=True,
+            name="means",
+            key=label,
+            label=text,
+            colour=panel.colours.ink,
+            width=2.2,
+            order=2.3,
+        )
         mean_lines.append(panel.add(line))
     panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=1.9))
     show_window(panel, series)

@@ -79,14 +79,14 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class _Books:
-    """Sizes of books that can be drawn."""
+class _Priced:
+    """Sizes of books, or trades, that can be drawn."""
 
     identity: Identity
     width: int  # length of the interval [ns]
     block: float  # height of a level; 0 if it is unknown
     time: NDArray[np.int64]  # [ns]
-    is_bid: NDArray[np.bool_]
+    is_first: NDArray[np.bool_]  # whether a bid, or a buy
     price: NDArray[np.float64]
     size: NDArray[np.float64]
 
@@ -94,8 +94,8 @@ class _Books:
         """Return the times [ns], and the mid at each: halfway between the middles of the best bid and the best ask."""
         times, time_index = np.unique(self.time, return_inverse=True)
         bid, ask = np.full(times.size, -np.inf), np.full(times.size, np.inf)
-        np.maximum.at(bid, time_index[self.is_bid], self.price[self.is_bid])
-        np.minimum.at(ask, time_index[~self.is_bid], self.price[~self.is_bid])
+        np.maximum.at(bid, time_index[self.is_first], self.price[self.is_first])
+        np.minimum.at(ask, time_index[~self.is_first], self.price[~self.is_first])
         mid = np.where(np.isfinite(bid) & np.isfinite(ask), (bid + ask) / 2 + self.block / 2, np.nan)
         return times, mid
 
@@ -204,8 +204,10 @@ def fill_book_heatmap(
     """Show resting sizes on a panel."""
     require_height("block_size", block_size)
     require_prices(prices)
-    books = _read(frame)
-    dots = None if trades is None else _trades(trades, books.identity)
+    books = _read(frame, "frame", "size", BookSide.BID, key=("timestamp", "side", "price"))
+    dots = None if trades is None else _read(trades, "trades", "amount", Side.BUY)
+    if dots is not None:
+        require_same("normalized_symbol", "trades", dots.identity, books.identity, "the book")
     if prices is None:
         prices = _prices(books)
     is_shown = (books.price >= prices[0]) & (books.price <= prices[1])
@@ -220,7 +222,7 @@ def fill_book_heatmap(
     if cells is None:
         return facts
     panel.x.has_grid = panel.y.has_grid = False
-    is_bid, norm = books.is_bid[is_shown], scale_of(size)
+    is_bid, norm = books.is_first[is_shown], scale_of(size)
     unit = books.identity.amounts(quote, style.price_text(cells.height, cells.height))
     sides = ((is_bid, panel.colours.up, "Bids"), (~is_bid, panel.colours.down, "Asks"))
     for index, (mask, colour, name) in enumerate(sides):
@@ -249,22 +251,26 @@ def require_prices(prices: tuple[float, float] | None) -> None:
         raise QueryError("prices", got=prices, expected="a lower and a higher price")
 
 
-def _read(frame: IntoFrame) -> _Books:
-    columns = ("timestamp", "side", "price", "size")
-    rows, identity = market_frame(frame, "frame", columns, key=columns[:3])
-    rows, time = nanoseconds(rows, "frame")
-    values = numbers(rows, "frame", ("price", "size"))
-    price, size = values["price"], values["size"]
-    is_bid = is_side(rows, "frame", BookSide.BID)
-    is_known = np.isfinite(price) & np.isfinite(size) & (size > 0)
-    return _Books(
+def _read(
+    frame: IntoFrame, parameter: str, amount: str, side: BookSide | Side, *, key: tuple[str, ...] = ()
+) -> _Priced:
+    """Read amounts by time, side and price; a row that lacks one of them does not count."""
+    columns = ("timestamp", "side", "price", amount)
+    rows, identity = market_frame(frame, parameter, columns, key=key, without=("side",))
+    rows, time = nanoseconds(rows, parameter)
+    price, amounts = numbers(rows, parameter, ("price", amount)).values()
+    is_first, is_known = (
+        is_side(rows, parameter, side),
+        np.isfinite(price) & np.isfinite(amounts) & (amounts > 0),
+    )
+    return _Priced(
         identity,
         width_of(identity, time),
         block_of(rows) or 0.0,
         time[is_known],
-        is_bid[is_known],
+        is_first[is_known],
         price[is_known],
-        size[is_known],
+        amounts[is_known],
     )
 
 
@@ -276,7 +282,7 @@ def width_of(identity: Identity, time: NDArray[np.int64]) -> int:
     return (interval or Interval.MINUTE).seconds * SECOND
 
 
-def _prices(books: _Books) -> tuple[float, float]:
+def _prices(books: _Priced) -> tuple[float, float]:
     """Return the lowest and the highest price to show, between which most of the size rests."""
     if not books.price.size:
         return -np.inf, np.inf
@@ -285,7 +291,7 @@ def _prices(books: _Books) -> tuple[float, float]:
         centre = mid[np.searchsorted(times, books.time)]
     else:
         # No book has both sides: take the best price for the mid.
-        best = (books.price.max() if books.is_bid.all() else books.price.min()) + books.block / 2
+        best = (books.price.max() if books.is_first.all() else books.price.min()) + books.block / 2
         mid, centre = np.array([best]), np.full(books.time.size, best)
     distance = np.abs(books.price + books.block / 2 - centre)
     is_known = np.isfinite(distance)
@@ -320,9 +326,21 @@ def add_price(
     """Add a price as a line over a heatmap; add nothing if no value is known."""
     if not np.isfinite(values).any():
         return []
-    line = Steps(edges, values, base=None, has_halo=True, name=artist, label=name, width=1.2, order=2.5)
-    line.colour = colour or panel.colours.poc
-    return [panel.add(line)]
+    return [
+        panel.add(
+            Steps(
+                edges,
+                values,
+                base=None,
+                has_halo=True,
+                name=artist,
+                label=name,
+                width=1.2,
+                order=2.5,
+                colour=colour or panel.colours.poc,
+            )
+        )
+    ]
 
 
 def cells_of(
@@ -384,32 +402,7 @@ def scale_of(values: NDArray[np.float64]) -> LogNorm:
     return LogNorm(low, max(high, low * 1.01))
 
 
-@dataclass(frozen=True, slots=True)
-class _Trades:
-    """Trades that can be drawn."""
-
-    identity: Identity
-    time: NDArray[np.int64]  # [ns]
-    is_buy: NDArray[np.bool_]
-    price: NDArray[np.float64]
-    amount: NDArray[np.float64]
-
-
-def _trades(frame: IntoFrame, book: Identity) -> _Trades:
-    rows, identity = market_frame(
-        frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",)
-    )
-    require_same("normalized_symbol", "trades", identity, book, "the book")
-    rows, time = nanoseconds(rows, "trades")
-    values = numbers(rows, "trades", ("price", "amount"))
-    is_buy = is_side(rows, "trades", Side.BUY)
-    is_known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)
-    return _Trades(
-        identity, time[is_known], is_buy[is_known], values["price"][is_known], values["amount"][is_known]
-    )
-
-
-def _add_trades(panel: Panel, cells: Cells, trades: _Trades, quote: str | None) -> list[Dots]:
+def _add_trades(panel: Panel, cells: Cells, trades: _Priced, quote: str | None) -> list[Dots]:
     """Add one dot per column, row of `_DOT_ROWS` and side, at the mean time and price of its trades; buys first."""
     low, high = cells.extent[2:]
     column = (trades.time - cells.start) // cells.width
@@ -417,12 +410,12 @@ def _add_trades(panel: Panel, cells: Cells, trades: _Trades, quote: str | None) 
     is_inside = (column >= 0) & (column < cells.shape[1]) & (row >= 0) & (row < _DOT_ROWS)
     dates = dates_of(trades.time)
     dots = {}
-    for side, is_on_side in ((Side.BUY, trades.is_buy), (Side.SELL, ~trades.is_buy)):
+    for side, is_on_side in ((Side.BUY, trades.is_first), (Side.SELL, ~trades.is_first)):
         is_drawn = is_inside & is_on_side
         _, dot_index = np.unique(column[is_drawn] * _DOT_ROWS + row[is_drawn], return_inverse=True)
-        amount = np.bincount(dot_index, trades.amount[is_drawn])
+        amount = np.bincount(dot_index, trades.size[is_drawn])
         time, price = (
-            np.bincount(dot_index, trades.amount[is_drawn] * values[is_drawn]) / amount
+            np.bincount(dot_index, trades.size[is_drawn] * values[is_drawn]) / amount
             for values in (dates, trades.price)
         )
         dots[side] = time, price, amount

@@ -142,11 +142,19 @@ def fill_liquidations(
     ):
         sums = sums_by_index(time_index, np.where(is_on_side[is_known], amount[is_known], 0.0), times.size)
         edges, values = step_line(starts, width, sign * sums, gap=0.0)
-        steps = Steps(
-            edges, values, name=name.partition(" ")[0].lower(), label=name, colour=colour, width=0.5
+        listed.append(
+            panel.add(
+                Steps(
+                    edges,
+                    values,
+                    name=name.partition(" ")[0].lower(),
+                    label=name,
+                    colour=colour,
+                    width=0.5,
+                    data=np.abs(values),
+                )
+            )
         )
-        steps.data = np.abs(values)
-        listed.append(panel.add(steps))
     panel.add(Rule(0.0, colour=colours.flat, width=0.8, order=2.1))
     largest = float(amount[is_known].max()) or 1.0
     y.limits = (-1.08 * largest, 1.08 * largest)
@@ -304,8 +312,14 @@ def _add_price_beside(panel: Panel, closes: CandleSeries) -> Line:
     behind = Panel(
         panel.ground, x=panel.x, y=Axis("Price", closes.identity.price_unit, "price", limits=limits)
     )
-    line = Line((edges[1:] + edges[:-1]) / 2, steps, period=closes.width, name="price", label="Close, right")
-    line.colour = panel.colours.volume
+    line = Line(
+        (edges[1:] + edges[:-1]) / 2,
+        steps,
+        period=closes.width,
+        name="price",
+        label="Close, right",
+        colour=panel.colours.volume,
+    )
     panel.beside = behind
     low, high = panel.x.limits or (0.0, 0.0)
     if edges[0] < low or edges[-1] > high:

@@ -237,7 +237,7 @@ def _add_marks(panel: Panel, tpo: Sessions) -> list[Mark]:
     )
     pocs = Segments(
         *columns(
-            *((s.start, row["poc"] + half_row, s.end, row["poc"] + half_row) for s, row in session_rows)
+            *((s.start, s.end, row["poc"] + half_row, row["poc"] + half_row) for s, row in session_rows)
         ),
         name="pocs",
         label="POC",
@@ -248,7 +248,7 @@ def _add_marks(panel: Panel, tpo: Sessions) -> list[Mark]:
     ends = [right if row["is_naked"] else _time_of_return(tpo, row) for _, row in session_rows]
     later = ((s.end, row["poc"] + half_row, end) for (s, row), end in zip(session_rows, ends, strict=True))
     later_pocs = Segments(
-        *columns(*((start, price, end, price) for start, price, end in later)),
+        *columns(*((start, end, price, price) for start, price, end in later)),
         name="later_pocs",
         label="POC until touched",
         colour=colours.poc,
@@ -258,7 +258,7 @@ def _add_marks(panel: Panel, tpo: Sessions) -> list[Mark]:
     balances = Segments(
         *columns(
             *(
-                (x := s.start + LEFT / 2 * (s.end - s.start), row["initial_balance_low"], x,
+                (x := s.start + LEFT / 2 * (s.end - s.start), x, row["initial_balance_low"],
                  row["initial_balance_high"] + height)
                 for s, row in session_rows
                 if row["initial_balance_low"] is not None
@@ -299,8 +299,18 @@ def _add_blocks(panel: Panel, tpo: Sessions) -> None:
     # Leave gaps between blocks if there is room for them.
     has_room = min(_room_of_block(panel, tpo)) > 3
     scale = Scale.of(panel.ground.ordered(), 0, max(*hours, tpo.minutes / 60))
-    blocks = Boxes(left, right, low, low + tpo.height, np.array(hours), scale, name="blocks", in_image=True)
-    blocks.edge, blocks.width = panel.ground.face if has_room else "face", 0.5 if has_room else 0.1
+    blocks = Boxes(
+        left,
+        right,
+        low,
+        low + tpo.height,
+        np.array(hours),
+        scale,
+        name="blocks",
+        in_image=True,
+        edge=panel.ground.face if has_room else "face",
+        width=0.5 if has_room else 0.1,
+    )
     panel.add(blocks)
     panel.bars.append(Bar(blocks, scale, "Time into the session", "h"))
 
@@ -344,8 +354,9 @@ def _add_prices(panel: Panel, prices: tuple[float, ...], height: float) -> None:
     look = {"size": "small", "path_effects": panel.ground.halo()}
     texts = [looks.price_text(price, height) for price in prices]
     rows = [price + height / 2 for price in prices]
-    marks = Texts([1.0] * len(prices), rows, texts, look, is_at_edge=True, colour=panel.colours.ink, order=3)
-    panel.add(marks)
+    panel.add(
+        Texts([1.0] * len(prices), rows, texts, look, is_at_edge=True, colour=panel.colours.ink, order=3)
+    )
 
 
 def _add_regions(panel: Panel, tpo: Sessions) -> None:
@@ -357,12 +368,18 @@ def _add_regions(panel: Panel, tpo: Sessions) -> None:
         rows += [*session.touches]
         letters += ["".join(letter_of(block) for block in blocks) for blocks in session.touches.values()]
     number, low = np.array([len(text) for text in letters]), np.array(rows) * tpo.height
-    regions = Regions(
-        np.array(starts), number * unit, low + tpo.height / 2, tpo.height, letters, label="Time blocks"
+    panel.add(
+        Regions(
+            np.array(starts),
+            number * unit,
+            low + tpo.height / 2,
+            tpo.height,
+            letters,
+            label="Time blocks",
+            data=np.stack([number, low], axis=1),
+            hover=f"<br>%{{customdata[0]}} time blocks of {tpo.minutes:g} min<br>%{{text}}",
+        )
     )
-    regions.data = np.stack([number, low], axis=1)
-    regions.hover = f"<br>%{{customdata[0]}} time blocks of {tpo.minutes:g} min<br>%{{text}}"
-    panel.add(regions)
 
 
 def letter_of(block: int) -> str:

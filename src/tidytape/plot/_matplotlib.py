@@ -276,7 +276,7 @@ def _distance_axis(ax: Axes, mid: float) -> None:
 # --- marks ---
 
 
-def draw_mark(ax: Axes, mark: model.Mark) -> dict[str, Any]:
+def draw_mark(ax: Axes, mark: model.Mark) -> dict[str, Any]:  # noqa: C901, PLR0912 - a case per kind
     """Draw a mark, and return its artists by name."""
     look: dict[str, Any] = {"zorder": mark.order} | ({"label": mark.label} if mark.label else {})
     lines: dict[str, Any] = look | {"linestyle": mark.dashes, "linewidth": mark.width}
@@ -308,12 +308,7 @@ def draw_mark(ax: Axes, mark: model.Mark) -> dict[str, Any]:
         case model.Band():
             artist = ax.axhspan(mark.low, mark.high, color=mark.colour, linewidth=mark.width, **look)
         case model.Boxes():
-            corners = [(mark.x0, mark.y0), (mark.x0, mark.y1), (mark.x1, mark.y1), (mark.x1, mark.y0)]
-            artist = _draw_polygons(ax, mark, corners, mark.values, mark.scale)
-        case model.Spans():
-            low, high = mark.row - mark.height / 2, mark.row + mark.height / 2
-            corners = [(mark.start, low), (mark.end, low), (mark.end, high), (mark.start, high)]
-            artist = _draw_polygons(ax, mark, corners, mark.values, mark.scale)
+            artist = _draw_boxes(ax, mark)
         case model.Segments():
             ends = np.array([[mark.x0, mark.y0], [mark.x1, mark.y1]], dtype=float).transpose(2, 0, 1)
             lines |= {"linewidths": lines.pop("linewidth"), "linestyles": [lines.pop("linestyle")]}
@@ -337,8 +332,8 @@ def draw_mark(ax: Axes, mark: model.Mark) -> dict[str, Any]:
             )  # fmt: skip
         case model.Texts():
             artist = tuple(
-                _write(ax, mark, x, y, text, mark.looks[row] if mark.looks else {})
-                for row, (x, y, text) in enumerate(zip(mark.x, mark.y, mark.texts, strict=True))
+                _write(ax, mark, at, text, mark.looks[row] if mark.looks else {})
+                for row, (*at, text) in enumerate(zip(mark.x, mark.y, mark.texts, strict=True))
             )
         case model.Footprint():
             return _draw_footprint(ax, mark)
@@ -354,26 +349,22 @@ def _handle(key: model.Key) -> Any:
     return Line2D([], [], color=key.colour, label=key.label, **key.line)
 
 
-def _draw_polygons(
-    ax: Axes, mark: model.Mark, corners: Sequence[tuple[Any, Any]], values: Any, scale: model.Scale | None
-) -> PolyCollection:
-    colours: dict[str, Any] = (
-        {"facecolors": "none" if mark.colour is None else mark.colour}
-        if scale is None
-        else {"cmap": scale.colours, "norm": scale.norm, "array": values}
-    )
+def _draw_boxes(ax: Axes, mark: model.Boxes) -> PolyCollection:
+    colours: dict[str, Any] = {"facecolors": "none" if mark.colour is None else mark.colour}
+    if mark.scale is not None:
+        colours = {"cmap": mark.scale.colours, "norm": mark.scale.norm, "array": mark.values}
     edge = mark.colour if mark.edge is None else mark.edge
-    corner_points = [np.stack([x, y], axis=1) for x, y in corners]
-    polygons = PolyCollection(
-        list(np.stack(corner_points, axis=1)),
+    corners = [[mark.x0, mark.x0, mark.x1, mark.x1], [mark.y0, mark.y1, mark.y1, mark.y0]]
+    boxes = PolyCollection(
+        list(np.array(corners, dtype=float).transpose(2, 1, 0)),
         edgecolors=edge if isinstance(edge, str) else [edge],
         linewidths=mark.width,
         label=mark.label or None,
         zorder=mark.order,
         **colours,
     )
-    ax.add_collection(polygons)
-    return polygons
+    ax.add_collection(boxes)
+    return boxes
 
 
 def _draw_candles(ax: Axes, mark: model.Candles) -> dict[str, Any]:
@@ -427,12 +418,12 @@ def _draw_contours(ax: Axes, mark: model.Contours) -> Any:
     return lines
 
 
-def _write(ax: Axes, mark: model.Texts, x: float, y: float, text: str, look: Mapping[str, Any]) -> Any:
+def _write(ax: Axes, mark: model.Texts, at: Any, text: str, look: Mapping[str, Any]) -> Any:
     options: dict[str, Any] = {"color": mark.colour, "zorder": mark.order, **mark.style, **look}
     if not mark.is_at_edge:
-        return ax.text(x, y, text, clip_on=True, **options)
+        return ax.text(at[0], at[1], text, clip_on=True, **options)
     place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-    return ax.annotate(text, (x, y), xytext=(-2, 2), ha="right", va="bottom", **place, **options)
+    return ax.annotate(text, at, xytext=(-2, 2), ha="right", va="bottom", **place, **options)
 
 
 def _draw_footprint(ax: Axes, mark: model.Footprint) -> dict[str, Any]:

@@ -176,7 +176,11 @@ class Scale:
 
 @dataclass(eq=False)
 class Boxes(Mark):
-    """Rectangles: of one colour, or with a scale of a colour per value. ``edge`` "face" is the colour of each."""
+    """Rectangles: of one colour, or with a scale of a colour per value. ``edge`` "face" is the colour of each.
+
+    With ``texts`` they are bars along named rows, e.g. the times of data, and hovering shows the texts; ``classes`` are
+    the names of the classes of the scale.
+    """
 
     x0: Any
     x1: Any
@@ -184,6 +188,8 @@ class Boxes(Mark):
     y1: Any
     values: Floats | None = None
     scale: Scale | None = None
+    texts: Sequence[str] = ()
+    classes: Sequence[str] = ()
 
 
 @dataclass(eq=False)
@@ -191,8 +197,8 @@ class Segments(Mark):
     """Separate lines from one point to another."""
 
     x0: Any
-    y0: Any
     x1: Any
+    y0: Any
     y1: Any
 
 
@@ -264,20 +270,6 @@ class Footprint(Mark):
     font: float
     share: float  # of the interval that a rectangle is wide
     unit: str
-
-
-@dataclass(eq=False)
-class Spans(Mark):
-    """Bars along rows, e.g. the times of data, from above; ``texts`` are those of hovering."""
-
-    row: NDArray[np.int64]
-    start: Floats
-    end: Floats
-    texts: Sequence[str] = ()
-    height: float = 0.62
-    values: Floats | None = None
-    scale: Scale | None = None
-    classes: Sequence[str] = ()  # names of the classes of the scale
 
 
 @dataclass(eq=False)

@@ -18,7 +18,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles
 from tidytape.plot._frame import read_frame
 from tidytape.plot._matplotlib import Drawing, draw_on
-from tidytape.plot._model import Facts, Legend, Line, Mark, Panel, Rule, Steps
+from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule, Steps
 from tidytape.plot._series import candle_series
 from tidytape.plot._tracks import Tracks, from_above, legend_place, line_of, show_window, tracks
 
@@ -110,13 +110,19 @@ def open_interest(
     ('Open interest [BTC]', ['long_unwinding', 'new_longs'])
     """
     style.zone(timezone)  # refuse an unknown zone before a figure is made
-    if candles is None:
-        places = style.stacked_axes(axes, (1,), "one, without candles", size=(9, 4))
-    else:
-        places = style.stacked_axes(axes, HEIGHTS, "3, with candles", size=(9, 7))
+    interest = read_frame(frame, "frame", ["timestamp", "close"])
+    heights = HEIGHTS if candles is not None else (1.0,)
+    expected = "3, with candles" if candles is not None else "one, without candles"
+    places = style.stacked_axes(axes, heights, expected, size=(9, 7 if candles is not None else 4))
     return draw_on(
         lambda *panels: fill_open_interest(
-            panels, frame, candles, price_band=price_band, oi_band=oi_band, by=by, timezone=timezone
+            panels,
+            interest.to_native(),
+            candles,
+            price_band=price_band,
+            oi_band=oi_band,
+            by=by,
+            timezone=timezone,
         ),
         places,
         title=title,
@@ -155,8 +161,8 @@ def fill_open_interest(
         interest.to_native(), candle_frame.to_native(), by=by, price_band=price_band, oi_band=oi_band
     )
     top, middle, bottom = panels
-    add_candles(top, prices, timezone)
-    top.title = style.titled("Price and open interest", prices.identity.title)
+    shown = add_candles(top, prices, timezone)
+    top.title = style.titled("Price and open interest", shown.title)
     _add_lines(middle, series, None, timezone)
     middle.title = series.title() if series.title() != prices.identity.title else ""
     _add_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
@@ -177,20 +183,34 @@ def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
 
 def _add_lines(panel: Panel, series: Tracks, total: Tracks | None, timezone: str | tzinfo) -> None:
     panel.over_time(timezone)
-    panel.y.kind, panel.y.name, panel.y.unit = "amount", "Open interest", series.shared.amounts(None)
-    panel.y.bins = 5
+    panel.y = Axis("Open interest", series.shared.amounts(None), "amount", bins=5)
     panel.title = style.titled("Open interest", series.title())
     lines = []
     is_one = len(series.by_label) == 1
     for index, (label, track) in enumerate(series.by_label.items()):
         # A single line has the colour of text, because beside candles the other colours have a meaning.
         look = {"colour": panel.colours.ink} if is_one else panel.ground.look(index)
-        line = line_of(*track.steps("close"), is_stepped=True, name="lines", key=label, label=label, **look)
-        line.width, line.order = 1.4, 2.2
+        line = line_of(
+            *track.steps("close"),
+            is_stepped=True,
+            name="lines",
+            key=label,
+            label=label,
+            **look,
+            width=1.4,
+            order=2.2,
+        )
         lines.append(panel.add(line))
     for track in () if total is None else total.by_label.values():
-        line = Line(*track.steps("close"), is_stepped=True, name="total", label="sum", width=2.0, order=2.3)
-        line.colour = panel.colours.ink
+        line = Line(
+            *track.steps("close"),
+            is_stepped=True,
+            name="total",
+            label="sum",
+            width=2.0,
+            order=2.3,
+            colour=panel.colours.ink,
+        )
         lines.append(panel.add(line))
     panel.is_empty = not any(np.isfinite(track.values["close"]).any() for track in series.by_label.values())
     if panel.is_empty:
@@ -220,11 +240,20 @@ def _add_changes(panel: Panel, quadrants: nw.DataFrame[Any], timezone: str | tzi
         if has_quadrant.any():
             share = has_quadrant.sum() / known_count
             changes = np.where(has_quadrant[interval_index], values[:-1] * 100, np.nan)
-            bars = Steps(
-                times, changes, name="changes", key=quadrant, width=0, label=f"{meaning} ({share:.0%})"
+            listed.append(
+                panel.add(
+                    Steps(
+                        times,
+                        changes,
+                        name="changes",
+                        key=quadrant,
+                        width=0,
+                        label=f"{meaning} ({share:.0%})",
+                        colour=getattr(panel.colours, colour),
+                        hover_name=meaning.partition(":")[0],
+                    )
+                )
             )
-            bars.colour, bars.hover_name = getattr(panel.colours, colour), meaning.partition(":")[0]
-            listed.append(panel.add(bars))
     panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=2.1))
     # The long entries have room side by side only below the axes.
     columns = 2 if panel.ground.figure_width > _WIDE else 1

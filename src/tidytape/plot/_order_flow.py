@@ -21,8 +21,8 @@ from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Facts, Panel, Rule, Steps
 from tidytape.plot._series import (
+    Bars,
     CandleSeries,
-    Identity,
     candle_series,
     dates_of,
     interval_named,
@@ -144,22 +144,26 @@ def fill_order_flow(
     price, delta, cvd = panels
     bars = candle_series(candles, "candles")
     side_flow = _read(sides, bars, *asked)
-    add_candles(price, bars, timezone)
+    shown = add_candles(price, bars, timezone)
     # An empty frame of candles does not name its market, so ask the other frame.
     identity = bars.identity if bars.start.size else side_flow.identity
-    price.title = style.titled(
-        "Order flow", identity.title, other_market_note("flow", side_flow.identity, identity)
-    )
+    market = shown.title if bars.start.size else identity.title
+    price.title = style.titled("Order flow", market, other_market_note("flow", side_flow.identity, identity))
     edges, values = step_line(side_flow.start, side_flow.width, side_flow.delta)
     for part, colour, name in (
         (np.maximum(values, 0), panels[1].colours.up, "More bought"),
         (np.minimum(values, 0), panels[1].colours.down, "More sold"),
     ):
-        bars_of_side = Steps(
-            edges, np.where(np.isnan(values), np.nan, part), label=name, colour=colour, width=0.5
+        delta.add(
+            Steps(
+                edges,
+                np.where(np.isnan(values), np.nan, part),
+                label=name,
+                colour=colour,
+                width=0.5,
+                name=name.lower().replace(" ", "_"),
+            )
         )
-        bars_of_side.name = name.lower().replace(" ", "_")
-        delta.add(bars_of_side)
     _finish(delta, values, timezone, "Delta", side_flow.identity.amounts(quote))
     edges, values = step_line(side_flow.start, side_flow.width, side_flow.cvd)
     cvd.add(Steps(edges, values, None, name="cvd", label="CVD", colour=cvd.colours.ink, width=1.3, order=2.2))
@@ -171,12 +175,9 @@ def fill_order_flow(
 
 
 @dataclass(frozen=True, slots=True)
-class _Flow:
-    """Deltas and their cumulative sums, in order of time; NaN if unknown."""
+class _Flow(Bars):
+    """Deltas and their cumulative sums; NaN if unknown."""
 
-    identity: Identity
-    start: NDArray[np.float64]  # [matplotlib dates, d]
-    width: float  # [d]
     delta: NDArray[np.float64]
     cvd: NDArray[np.float64]
 

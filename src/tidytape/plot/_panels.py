@@ -8,7 +8,9 @@ from datetime import tzinfo
 from decimal import Decimal
 from typing import Literal, NamedTuple, cast
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import date2num, num2date
 from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from narwhals.stable.v2.typing import IntoFrame
@@ -16,15 +18,23 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles, add_volume, padded_limits
+from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Facts, Legend, Panel, Steps
 from tidytape.plot._profile import Rules, add_area, add_profile, profile_rows
-from tidytape.plot._series import candle_series, require_same, volume_series
-from tidytape.plot._windows import time_of_profile
+from tidytape.plot._series import (
+    Identity,
+    VolumeSeries,
+    candle_series,
+    interval_named,
+    require_same,
+    volume_series,
+)
 
 _WIDTHS = (4.2, 1.0)  # of the candles and the profile, which needs room for a few ticks
 _HEIGHTS = (3.3, 1.0)  # of the candles and the volume, which needs room for its label
 _MARGIN = 0.09  # [in]
+_SECOND = 1 / 86_400  # [d]
 
 
 class Panels(NamedTuple):
@@ -127,8 +137,8 @@ def candles_with_profile(
         - ``value_area`` : Rectangle or None. The value area behind the candles.
         - ``lines`` : dict of str to Line2D. ``"POC"``, ``"VAH"`` and ``"VAL"`` across the candles.
         - ``value_area_beside``, ``lines_beside`` : Rectangle, dict of str to Line2D. The same on the profile.
-        - ``buy``, ``sell``, ``volume``, ``poc``, ``vah``, ``val``, ``share``, ``row_height``, ``note`` : the profile, as
-          in `volume_profile`.
+        - ``buy``, ``sell``, ``volume``, ``poc``, ``vah``, ``val``, ``share``, ``row_height``, ``note`` : As in
+          `volume_profile`.
 
     Raises
     ------
@@ -192,8 +202,8 @@ def fill_candles_with_profile(
     identity = bars.identity if bars.start.size else rows.levels.identity
     named, volumes = replace(bars, identity=identity), replace(volumes, identity=identity)
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, identity=identity))
-    time_note = time_of_profile(volumes, profile, rows.levels.identity, timezone)
-    add_candles(price, named, timezone)
+    time_note = _time_of_profile(volumes, profile, rows.levels.identity, timezone)
+    shown = add_candles(price, named, timezone)
     add_volume(below, volumes, timezone, quote=quote)
     if bars.start.size:
         below.x.window, below.x.limits = price.x.window, price.x.limits
@@ -209,7 +219,7 @@ def fill_candles_with_profile(
     if rows.area:
         add_area(price, rows.area)
     merged_note = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
-    price.title = style.titled("Candles and volume profile", identity.title, merged_note)
+    price.title = style.titled("Candles and volume profile", shown.title, merged_note)
     if marks:
         whose = rows.levels.identity.name
         other_market = whose if bars.identity.name and whose != bars.identity.name else ""
@@ -229,3 +239,37 @@ def _label_once(axes: Panels, has_candles: bool, has_profile: bool, has_volume: 
     # Align the label to the right, because in a narrow window it is wider than the panel.
     axes.profile.xaxis.label.set(x=1.0, ha="right")
     cast(Figure | SubFigure, axes.price.get_figure()).align_ylabels([axes.price, axes.volume])
+
+
+def _time_of_profile(
+    candles: VolumeSeries, profile: object, identity: Identity, timezone: str | tzinfo
+) -> str:
+    """Return a note with the time of a profile; empty if it is unknown, or the same as that of the candles.
+
+    Raises
+    ------
+    QueryError
+        If candles with a volume lie outside the time of the profile.
+    """
+    rows, interval = read_frame(profile, "profile"), interval_named(identity.interval)
+    traded_starts = candles.start[candles.volume > 0]
+    if "timestamp" not in rows.columns or interval is None or not traded_starts.size:
+        return ""
+    times = with_datetimes(rows, "profile").get_column("timestamp").drop_nulls()
+    if not len(times):
+        return ""
+    ends = np.array([times.dt.timestamp("ns").min(), times.dt.timestamp("ns").max()], dtype="datetime64[ns]")
+    first, last = date2num(ends) + np.array([0.0, interval.seconds * _SECOND])  # type: ignore[no-untyped-call]
+    zone, name = style.zone(timezone)
+    texts = [f"{num2date(date, zone):%Y-%m-%d %H:%M}" for date in (first, last)]  # type: ignore[no-untyped-call]
+    period = f"{texts[0]} to {texts[1]} {name}"
+    start, end = candles.start[0], candles.start[-1] + candles.width
+    if traded_starts[0] < first - _SECOND or traded_starts[-1] + candles.width > last + _SECOND:
+        raise QueryError(
+            "profile",
+            got=f"a profile of {period}",
+            expected="one of all the candles that have a volume",
+            hint="a first interval that began before start is left out: let start be where an interval of the profile "
+            "begins, or leave out the candles that are not in it",
+        )
+    return f"Profile: {period}" if first < start - _SECOND or last > end + _SECOND else ""

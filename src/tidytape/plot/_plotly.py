@@ -74,7 +74,6 @@ def figure(
     timezone: str | tzinfo = "UTC",
     height: float = 4.8,
     places: Sequence[Place] = ONE,
-    note: str = "",
 ) -> Any:
     """Return a picture as a figure of Plotly.
 
@@ -94,8 +93,6 @@ def figure(
         Of the figure. [in]
     places : sequence of Place
         Where the panels are.
-    note : str
-        A line below the title.
     """
     go = graph_objects(f"plot.interactive.{name}")
     style.zone(timezone)
@@ -105,7 +102,7 @@ def figure(
     fill(*panels)
     if title is not None:
         panels[0].title = title
-    return _Page(panels, places, height, _FACES[dark], timezone).figure(go, note)
+    return _Page(panels, places, height, _FACES[dark], timezone).figure(go)
 
 
 class _Page:
@@ -130,7 +127,7 @@ class _Page:
         self.legend_title = legend.title if legend else ""
         self.has_dots = False
 
-    def figure(self, go: ModuleType, note: str) -> Any:
+    def figure(self, go: ModuleType) -> Any:
         """Return the figure."""
         axes: dict[str, Any] = {}
         for panel, (x, y, x_range, y_range) in zip(self.panels, self.places, strict=True):
@@ -153,7 +150,7 @@ class _Page:
                 axes["yaxis"] |= row_axis
         # Write subject and market on two lines, which leaves room for the buttons, and fits on a telephone.
         subject, _, market = self.panels[0].title.partition(style.OF)
-        page = self._layout(subject, [line for line in (market, note) if line])
+        page = self._layout(subject, market)
         traces = [trace for _, trace in sorted(self.traces, key=lambda pair: pair[0])]
         return go.Figure(data=traces, layout=page | axes | self.layout)
 
@@ -172,7 +169,7 @@ class _Page:
         if key not in axes or not axes[key]["title"]["text"]:
             axes[key] = look | axis
 
-    def _layout(self, subject: str, lines: list[str]) -> dict[str, Any]:
+    def _layout(self, subject: str, market: str) -> dict[str, Any]:
         """Return the layout of everything but the axes: title, legend, colours and buttons."""
         around = self.panels[0].ground.around
         return {
@@ -181,7 +178,7 @@ class _Page:
             "paper_bgcolor": self.face,
             "plot_bgcolor": self.face,
             "font": {"family": _FONT, "size": 12, "color": around.ink},
-            "margin": {"l": 70, "r": 24, "t": 52 + 17 * len(lines), "b": 56},
+            "margin": {"l": 70, "r": 24, "t": 52 + 17 * bool(market), "b": 56},
             "title": {
                 "text": html_text(subject),
                 "font": {"size": 15, "weight": 600},
@@ -190,7 +187,7 @@ class _Page:
                 "y": 1,
                 "yanchor": "top",
                 "pad": {"t": 14},
-                "subtitle": {"text": "<br>".join(html_text(line) for line in lines), "font": {"size": 12}},
+                "subtitle": {"text": html_text(market), "font": {"size": 12}},
             },
             "hovermode": "x unified" if self.is_unified else "closest",
             "hoverlabel": {
@@ -522,7 +519,9 @@ class _Drawn:
 
     def add_boxes(self, mark: model.Boxes) -> None:
         """Add rectangles of a single colour as one trace; of those in an image only the key of the legend."""
-        if mark.in_image and mark in self.listed:
+        if mark.texts:
+            self._add_spans(mark)
+        elif mark.in_image and mark in self.listed:
             marker = {"symbol": "square", "size": 12, "color": _colour(mark.colour)}
             self.add(
                 mark, type="scatter", mode="markers", x=[None], y=[None], marker=marker, hoverinfo="skip"
@@ -586,19 +585,18 @@ class _Drawn:
             hovertemplate=f"{position}{amount}<extra></extra>",
         )
 
-    def add_spans(self, mark: model.Spans) -> None:
+    def _add_spans(self, mark: model.Boxes) -> None:
         """Add a bar per span, as one trace per class of colours, which the legend lists."""
-        rows = next((other for other in self.panel.marks if isinstance(other, model.Rows)), None)
-        lines = _lines(rows.groups)[0] if rows else np.arange(int(mark.row.max()) + 1)
-        classes = np.zeros(mark.row.size, int)
-        if mark.scale is not None:
-            classes = np.asarray(mark.scale.norm(np.asarray(mark.values))).astype(int)
-        texts = np.array(mark.texts, dtype=object)
+        rows = next(other for other in self.panel.marks if isinstance(other, model.Rows))
+        row = _lines(rows.groups)[0][np.rint((mark.y0 + mark.y1) / 2).astype(int)]
+        classes, scale = np.zeros(row.size, int), mark.scale
+        if scale is not None:
+            classes = np.asarray(scale.norm(np.asarray(mark.values))).astype(int)
         times = "%{customdata[0]|%Y-%m-%d %H:%M} to %{customdata[1]|%Y-%m-%d %H:%M}"
         for number in np.unique(classes):
             part = classes == number
-            start, end, text = mark.start[part], mark.end[part], texts[part]
-            shade = _colour(mark.colour if mark.scale is None else mark.scale.colours(int(number)))
+            start, end, text = mark.x0[part], mark.x1[part], np.array(mark.texts, dtype=object)[part]
+            shade = _colour(mark.colour if scale is None else scale.colours(int(number)))
             name = mark.label or mark.classes[number]
             # The edge shows a gap that is thinner than a pixel as a line.
             edge = 1.5 if mark.name == "gaps" else 0.0
@@ -608,7 +606,7 @@ class _Drawn:
                 orientation="h",
                 base=self.positions(start),
                 x=milliseconds(end - start),
-                y=lines[mark.row[part]],
+                y=row[part],
                 width=0.7,
                 marker={"color": shade, "line": {"width": edge, "color": shade}},
                 customdata=np.stack([self.positions(start), self.positions(end)], axis=1),
@@ -786,7 +784,6 @@ _ADD: dict[type, Callable[[_Drawn, Any], None]] = {
     model.Boxes: _Drawn.add_boxes,
     model.Area: _Drawn.add_area,
     model.Dots: _Drawn.add_dots,
-    model.Spans: _Drawn.add_spans,
     model.Regions: _Drawn.add_regions,
     model.Footprint: _Drawn.add_footprint,
     model.Grid: _Drawn.add_grid,

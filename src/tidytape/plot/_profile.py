@@ -185,11 +185,21 @@ def add_profile(
     for name, volume in volumes.items():
         role, text = _LOOKS[name]
         colour = getattr(panel.colours, role)
-        steps = Steps(
-            edges, base + volume, base, is_upright=False, name=role, label=text, colour=colour, width=0
+        listed.append(
+            panel.add(
+                Steps(
+                    edges,
+                    base + volume,
+                    base,
+                    is_upright=False,
+                    name=role,
+                    label=text,
+                    colour=colour,
+                    width=0,
+                    order=1.0,
+                )
+            )
         )
-        steps.order = 1.0
-        listed.append(panel.add(steps))
         base = base + volume
     x.limits = (0.0, float(base.max()) * 1.06 or 1.0)
     y.limits = padded_limits(float(edges[0]), float(edges[-1]))
@@ -206,8 +216,15 @@ def add_area(panel: Panel, area: Area, *, suffix: str = "") -> list[Mark]:
     if area.poc is None or area.vah is None or area.val is None or area.share is None:
         return []
     name, look = f"Value area, {area.share * 100:.3g}%", panel.colours
-    shade = Band(area.val, area.vah + area.step, name=f"value_area{suffix}", label=name, width=0, order=0.4)
-    shade.colour = look.value_area
+    shade = Band(
+        area.val,
+        area.vah + area.step,
+        name=f"value_area{suffix}",
+        label=name,
+        width=0,
+        order=0.4,
+        colour=look.value_area,
+    )
     panel.add(shade)
     marks: list[Mark] = []
     for short, price, colour, dashes, width in (
@@ -216,11 +233,20 @@ def add_area(panel: Panel, area: Area, *, suffix: str = "") -> list[Mark]:
         ("VAL", area.val, look.value_area_edge, ":", 1.5),
     ):
         text = f"{short} {style.price_text(price, area.step)}"
-        line = Rule(
-            price, name=f"lines{suffix}", key=short, label=text, colour=colour, width=width, order=2.3
+        marks.append(
+            panel.add(
+                Rule(
+                    price,
+                    name=f"lines{suffix}",
+                    key=short,
+                    label=text,
+                    colour=colour,
+                    width=width,
+                    order=2.3,
+                    dashes=dashes,
+                )
+            )
         )
-        line.dashes = dashes
-        marks.append(panel.add(line))
     return [*marks, shade]
 
 

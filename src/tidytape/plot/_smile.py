@@ -174,22 +174,48 @@ def fill_smile(
         marks: list[Mark] = []
         if expiry in dots:
             x_values, volatility, bid, ask = dots[expiry]
-            quoted = Line(
-                x_values, volatility, marker="o", size=3, name="quotes", width=0.7, order=2.2, **look
+            marks.append(
+                Line(
+                    x_values,
+                    volatility,
+                    marker="o",
+                    size=3,
+                    name="quotes",
+                    width=0.7,
+                    order=2.2,
+                    **look,
+                    dashes="none" if expiry in lines else "solid",
+                    hover_name=date_text,
+                )
             )
-            quoted.dashes = "none" if expiry in lines else "solid"  # a curve joins these dots
-            quoted.hover_name = date_text
-            marks.append(quoted)
             has_spread = np.isfinite(bid) & np.isfinite(ask)
             if has_spread.any():
                 at, low, high = (values[has_spread] for values in (x_values, bid, ask))
-                spread = Segments(at, low, at, high, name="spreads", width=1.6, alpha=0.5, order=2.0, **look)
-                spread.hover_name = f"{date_text}, bid to ask"
-                panel.add(spread)
+                panel.add(
+                    Segments(
+                        at,
+                        at,
+                        low,
+                        high,
+                        name="spreads",
+                        width=1.6,
+                        alpha=0.5,
+                        order=2.0,
+                        **look,
+                        hover_name=f"{date_text}, bid to ask",
+                    )
+                )
         if expiry in lines:
-            curve = Line(*lines[expiry][:2], name="curves", width=1.2, order=2.1, **look)
-            curve.hover_name = f"{date_text}, curve"
-            marks.append(curve)
+            marks.append(
+                Line(
+                    *lines[expiry][:2],
+                    name="curves",
+                    width=1.2,
+                    order=2.1,
+                    **look,
+                    hover_name=f"{date_text}, curve",
+                )
+            )
         for mark in marks:
             panel.add(mark)
         if expiry in texts:

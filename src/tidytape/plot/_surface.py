@@ -154,9 +154,11 @@ def fill_surface(
     contour_values = _CONTOURS[(low < _CONTOURS) & (high > _CONTOURS)]
     if min(values.shape) > 1 and len(contour_values):
         contour_values = contour_values[:: -(-len(contour_values) // _MOST_CONTOURS)]
-        lines = Contours(days, moneyness, values, contour_values, _LABELLED, name="contours", colour="white")
-        lines.width = 0.8
-        panel.add(lines)
+        panel.add(
+            Contours(
+                days, moneyness, values, contour_values, _LABELLED, name="contours", colour="white", width=0.8
+            )
+        )
     panel.x.is_log, panel.x.limits = True, (float(day_borders[0]), float(day_borders[-1]))
     panel.y.limits = float(row_borders[0]), float(row_borders[-1])
     panel.x.fixed = style.day_ticks(float(days[0]), float(days[-1]), float(days[0]))

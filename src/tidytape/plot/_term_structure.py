@@ -20,12 +20,12 @@ from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule
 from tidytape.plot._series import _values, interval_named
 from tidytape.plot._term_map import add_map
+from tidytape.plot._tracks import DAYS_BY_TENOR, days_of
 from tidytape.schema import schema_of
 
 _VALUES = {
     name: schema_of(f"{name.upper()}_OPTION_SUMMARY_AGG")[name] for name in ("implied_volatility", "skew")
 }
-_DAYS = {tenor.value: tenor.days for tenor in Tenor}
 _PALEST = 0.35  # on white, the first time of a symbol has this share of the symbol's colour
 _DIMMEST = 0.55  # the same on black
 # A legend lists up to this number of times of a symbol; of more times a map is drawn by default.
@@ -152,7 +152,7 @@ def fill_term_structure(
     panel.x.fixed = {float(tenor.days): f"{tenor.alias}\n{tenor.days}" for tenor in Tenor}
     panel.y.name, panel.y.unit, panel.y.bins = name, unit, 8
     days = [day for curve in curves.values() for day in curve]
-    ends = list(_DAYS.values()) if by_tenor or not days else days
+    ends = list(DAYS_BY_TENOR.values()) if by_tenor or not days else days
     panel.x.limits = (min(ends) / 1.25, max(ends) * 1.25)
     panel.is_empty = not curves
     _add_curves(panel, curves, timezone)
@@ -195,7 +195,7 @@ def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
     points = frame.filter(*(~nw.col(name).is_null() for name in (length_column, "timestamp")))
     curves: Curves = {}
     for row in points.select(*name_columns, length_column, "timestamp", value).iter_rows(named=True):
-        days, time = _days(row[length_column]), row["timestamp"]
+        days, time = days_of(row[length_column]), row["timestamp"]
         has_value = row[value] is not None and np.isfinite(row[value])
         # Skip a tenor without a value: the tenors that lack one are filled in below.
         if days <= 0 or (by_tenor and not has_value):
@@ -214,19 +214,10 @@ def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
     if by_tenor:
         # A tenor without a value is a gap in the line if there are values on both sides of it.
         for curve in curves.values():
-            between = (days for days in _DAYS.values() if min(curve) <= days <= max(curve))
+            between = (days for days in DAYS_BY_TENOR.values() if min(curve) <= days <= max(curve))
             curve |= {days: curve.get(days, np.nan) for days in between}
     drawable = {key: curve for key, curve in curves.items() if not all(map(np.isnan, curve.values()))}
     return {key: dict(sorted(curve.items())) for key, curve in sorted(drawable.items())}
-
-
-def _days(length: Any) -> float:
-    """Return the days to expiry, from a number of days or the name of a tenor."""
-    if isinstance(length, float | int):
-        return float(length)
-    if str(length) not in _DAYS:
-        raise QueryError("frame", got=f"tenor {length}", expected="one of " + ", ".join(_DAYS))
-    return float(_DAYS[str(length)])
 
 
 def _add_curves(panel: Panel, curves: Curves, timezone: str | tzinfo) -> None:
@@ -245,9 +236,17 @@ def _add_curves(panel: Panel, curves: Curves, timezone: str | tzinfo) -> None:
                 f"{symbol} {key[1].astimezone(zone):%Y-%m-%d %H:%M} {zone_name}".strip(),
             )
             line = Line(
-                np.array([*curve]), np.array([*curve.values()]), name="lines", key=key, marker="o", size=4
+                np.array([*curve]),
+                np.array([*curve.values()]),
+                name="lines",
+                key=key,
+                marker="o",
+                size=4,
+                colour=colour,
+                width=1.6,
+                order=2.2,
+                hover_name=hover_name,
             )
-            line.colour, line.width, line.order, line.hover_name = colour, 1.6, 2.2, hover_name
             panel.add(line)
             if key in shown:
                 parts = (symbol if len(symbols) > 1 else "", text[key[1]] if len(times) > 1 else "")

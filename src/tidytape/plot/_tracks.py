@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._model import Line, Mark, Panel
@@ -25,6 +26,7 @@ _MARKET_COLUMNS = ("exchange", "raw_symbol")
 _SHORT_LEGEND = 3  # a legend with up to this number of entries has room inside the axes
 _LATE = 1.5  # a value that comes later than this number of usual steps leaves a gap
 _ROUNDING = 1e-3  # a shorter gap, as a share of the interval, is none: matplotlib dates are rounded
+DAYS_BY_TENOR = {tenor.value: float(tenor.days) for tenor in Tenor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,15 @@ def from_above(lines: Iterable[Line]) -> list[Line]:
 def legend_place(handles: Sequence[Mark]) -> Literal["inside", "beside"]:
     """Return where to put a legend: beside the axes if it is so long that inside it would hide lines."""
     return "inside" if len(handles) <= _SHORT_LEGEND else "beside"
+
+
+def days_of(length: object) -> float:
+    """Return the days to expiry, from a number of days or the name of a tenor."""
+    try:
+        return DAYS_BY_TENOR[str(length)] if str(length) in DAYS_BY_TENOR else float(str(length))
+    except ValueError:
+        expected = "one of " + ", ".join(DAYS_BY_TENOR)
+        raise QueryError("frame", got=f"tenor {length}", expected=expected) from None
 
 
 def dates(times: nw.Series[Any]) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -16,13 +17,21 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import missing, read_frame
 from tidytape.plot._matplotlib import Drawing, draw
-from tidytape.plot._model import Facts, Legend, Line, Panel, Rule
+from tidytape.plot._model import Axis, Facts, Legend, Line, Panel, Rule
 from tidytape.plot._series import _values, require_same
 from tidytape.plot._smile import shades
-from tidytape.plot._tracks import IDENTITY_COLUMNS, Track, Tracks, legend_place, line_of, show_window, tracks
+from tidytape.plot._tracks import (
+    IDENTITY_COLUMNS,
+    Track,
+    Tracks,
+    days_of,
+    legend_place,
+    line_of,
+    show_window,
+    tracks,
+)
 
 _MOST = 12  # lines that can be told apart
-_TENORS = {tenor.value: tenor for tenor in Tenor}
 _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
 
 
@@ -98,19 +107,26 @@ def fill_volatility(
     if value is None:
         raise missing(["implied_volatility"], summary.columns)
     series, by_days = _by_days(summary, value)
-    others = []
+    others: list[Line] = []
     if realized is not None:
         realized_frame = read_frame(realized, "realized", ["timestamp", "realized_volatility"])
         realized_series = tracks(realized_frame, "realized", ["realized_volatility"])
         if len(realized_series.by_label) > 1:
             raise _several("realized", realized_series)
         require_same("coin", "realized", realized_series.shared, series.shared, "the implied ones")
-        for track in realized_series.by_label.values():
-            line = line_of(*track.line("realized_volatility"), name="realized", width=1.9, order=2.3)
-            line.colour, line.label = panel.colours.down, _realized_name(realized_frame, realized_series)
-            others.append(line)
-    panel.y.name, panel.y.unit = "Implied volatility" if realized is None else "Volatility", "%"
-    _add_lines(panel, "Volatility", series, by_days, value, timezone, others)
+        others = [
+            line_of(
+                *track.line("realized_volatility"),
+                name="realized",
+                width=1.9,
+                order=2.3,
+                colour=panel.colours.down,
+                label=_realized_name(realized_frame, realized_series),
+            )
+            for track in realized_series.by_label.values()
+        ]
+    panel.y = Axis("Implied volatility" if realized is None else "Volatility", "%", bins=7)
+    _add_lines(panel, "Volatility", series, by_days, value, timezone=timezone, others=others)
     return {"lines": {}, "realized": None}
 
 
@@ -179,9 +195,9 @@ def fill_skew(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Fact
     value = _skew_column(summary.columns)
     series, by_days = _by_days(summary, value)
     delta = _RISK_REVERSAL.fullmatch(value)
-    panel.y.name = f"{delta[1]}-delta risk reversal, call minus put" if delta else "Skew, put minus call"
-    panel.y.unit = "vol points"
-    _add_lines(panel, "Risk reversal" if delta else "Skew", series, by_days, value, timezone, [])
+    name = f"{delta[1]}-delta risk reversal, call minus put" if delta else "Skew, put minus call"
+    panel.y = Axis(name, "vol points", bins=7)
+    _add_lines(panel, "Risk reversal" if delta else "Skew", series, by_days, value, timezone=timezone)
     if by_days:
         panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=1.9))
     return {"lines": {}}
@@ -219,19 +235,9 @@ def _by_days(frame: nw.DataFrame[Any], value: str) -> tuple[Tracks, dict[float, 
             hint="tidytape.analytics.options.constant_maturity gives the same ones at every time",
         )
     series = tracks(rows, "frame", [value], by=[*IDENTITY_COLUMNS, length_column])
-    by_days = {_days(track.identity[length_column]): track for track in series.by_label.values()}
+    by_days = {days_of(track.identity[length_column]): track for track in series.by_label.values()}
     is_known = {days: np.isfinite(track.values[value]).any() for days, track in by_days.items()}
     return series, {days: by_days[days] for days in sorted(by_days) if is_known[days]}
-
-
-def _days(length: str) -> float:
-    """Return the days to expiry, from the name of a tenor or a number of days."""
-    if length in _TENORS:
-        return float(_TENORS[length].days)
-    try:
-        return float(length)
-    except ValueError:
-        raise QueryError("frame", got=f"tenor {length}", expected="one of " + ", ".join(_TENORS)) from None
 
 
 def _several(parameter: str, series: Tracks) -> QueryError:
@@ -249,18 +255,19 @@ def _add_lines(
     series: Tracks,
     by_days: dict[float, Track],
     value: str,
+    *,
     timezone: str | tzinfo,
-    others: list[Line],
+    others: Sequence[Line] = (),
 ) -> None:
     """Show a line per time to expiry, and other lines."""
     panel.over_time(timezone)
-    panel.y.bins = 7
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = []
     for (days, track), colour in zip(by_days.items(), shades(panel.ground, len(by_days)), strict=True):
         label = names.get(days, f"{days:g} d") if "tenor" in track.identity else f"{days:g} d"
-        line = line_of(*track.line(value), name="lines", key=days, label=label, width=1.4, order=2.2)
-        line.colour = colour
+        line = line_of(
+            *track.line(value), name="lines", key=days, label=label, width=1.4, order=2.2, colour=colour
+        )
         lines.append(panel.add(line))
     tenor = [line.label for line in lines] if len(lines) == 1 else []
     panel.title = style.titled(subject, Tracks(series.shared, {}).title(), *tenor)

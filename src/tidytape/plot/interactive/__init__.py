@@ -22,7 +22,7 @@ Every function also takes
 
 and raises the errors of the static function, and ModuleNotFoundError if Plotly is not installed.
 
-Figures stay small. If there are more than 5,000 candles, the figure shows candles of a coarser interval, the finest
+Figures stay small. If there are more than 5,000 candles, every picture shows candles of a coarser interval, the finest
 that fits, and the title says so. If lines have more than 20,000 points, the figure keeps the lowest and the highest
 point of each column of pixels. A heatmap is one image, with a grid of at most 20,000 cells that show their values on
 hovering.

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta, tzinfo
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from narwhals.stable.v2.typing import IntoFrame
 
-from tidytape.plot import _open_interest
+from tidytape.plot import (
+    _completeness,
+    _coverage,
+    _cross,
+    _funding,
+    _open_interest,
+    _smile,
+    _surface,
+    _term_structure,
+    _volatility,
+)
 from tidytape.plot import _style as style
-from tidytape.plot._coarser import coarse_interval, coarser
-from tidytape.plot._completeness import fill_completeness, read_completeness
-from tidytape.plot._coverage import fill_coverage, read_coverage
-from tidytape.plot._cross import fill_market_share, fill_premium
-from tidytape.plot._funding import fill_funding
-from tidytape.plot._open_interest import fill_open_interest
 from tidytape.plot._plotly import figure, stacked
-from tidytape.plot._smile import fill_smile
-from tidytape.plot._surface import fill_surface
-from tidytape.plot._term_structure import fill_term_structure
-from tidytape.plot._volatility import fill_skew, fill_volatility
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -52,7 +52,7 @@ def funding(
     """
     return figure(
         "funding",
-        lambda panel: fill_funding(
+        lambda panel: _funding.fill_funding(
             panel, frame, open_interest, funding_interval=funding_interval, timezone=timezone
         ),
         dark=dark,
@@ -90,23 +90,14 @@ def open_interest(
         One panel, or three with candles. If there are more than 5,000 candles, the candles and the open interest have
         the finest interval that fits; the title then says so.
     """
-    several: dict[str, Any] = {"price_band": price_band, "oi_band": oi_band, "by": by}
-    if candles is None:
-        return figure(
-            "open_interest",
-            lambda panel: fill_open_interest([panel], frame, None, timezone=timezone, **several),
-            dark=dark,
-            title=title,
-            timezone=timezone,
-        )
-    interval, note = coarse_interval(candles, "candles")
-    shown, prices = coarser(frame, "frame", interval), coarser(candles, "candles", interval)
+    heights = (1.0,) if candles is None else _open_interest.HEIGHTS
     return figure(
         "open_interest",
-        lambda *panels: fill_open_interest(panels, shown, prices, timezone=timezone, **several),
-        height=7.2,
-        places=stacked(_open_interest.HEIGHTS),
-        note=note,
+        lambda *panels: _open_interest.fill_open_interest(
+            panels, frame, candles, price_band=price_band, oi_band=oi_band, by=by, timezone=timezone
+        ),
+        height=4.8 if candles is None else 7.2,
+        places=stacked(heights),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -130,7 +121,7 @@ def premium(
     """
     return figure(
         "premium",
-        lambda panel: fill_premium(panel, frame, timezone=timezone),
+        lambda panel: _cross.fill_premium(panel, frame, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -163,7 +154,7 @@ def market_share(
     """
     return figure(
         "market_share",
-        lambda panel: fill_market_share(panel, frame, amount=amount, most=most, timezone=timezone),
+        lambda panel: _cross.fill_market_share(panel, frame, amount=amount, most=most, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -195,7 +186,7 @@ def volatility(
     """
     return figure(
         "volatility",
-        lambda panel: fill_volatility(panel, frame, realized, timezone=timezone),
+        lambda panel: _volatility.fill_volatility(panel, frame, realized, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -219,7 +210,7 @@ def skew(
     """
     return figure(
         "skew",
-        lambda panel: fill_skew(panel, frame, timezone=timezone),
+        lambda panel: _volatility.fill_skew(panel, frame, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -253,7 +244,7 @@ def smile(
     """
     return figure(
         "smile",
-        lambda panel: fill_smile(panel, chain, curves, x=x, timezone=timezone),
+        lambda panel: _smile.fill_smile(panel, chain, curves, x=x, timezone=timezone),
         height=5.4,
         dark=dark,
         title=title,
@@ -287,7 +278,7 @@ def surface(
     """
     return figure(
         "surface",
-        lambda panel: fill_surface(panel, frame, y=y, timezone=timezone),
+        lambda panel: _surface.fill_surface(panel, frame, y=y, timezone=timezone),
         height=5.4,
         dark=dark,
         title=title,
@@ -321,7 +312,9 @@ def term_structure(
     """
     return figure(
         "term_structure",
-        lambda panel: fill_term_structure(panel, frame, value=value, as_map=as_map, timezone=timezone),
+        lambda panel: _term_structure.fill_term_structure(
+            panel, frame, value=value, as_map=as_map, timezone=timezone
+        ),
         height=5.4,
         dark=dark,
         title=title,
@@ -345,10 +338,10 @@ def coverage(
         One row per market and table of events. Hovering says when a span or a gap began and ended.
     """
     style.zone(timezone)
-    rows = read_coverage(frame)
+    rows = _coverage.read_coverage(frame)
     return figure(
         "coverage",
-        lambda panel: fill_coverage(panel, rows, timezone=timezone),
+        lambda panel: _coverage.fill_coverage(panel, rows, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -371,10 +364,10 @@ def completeness(
         One row per series. Hovering says the share of each day or hour. [%]
     """
     style.zone(timezone)
-    calendar = read_completeness(frame)
+    calendar = _completeness.read_completeness(frame)
     return figure(
         "completeness",
-        lambda panel: fill_completeness(panel, *calendar, timezone=timezone),
+        lambda panel: _completeness.fill_completeness(panel, *calendar, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,

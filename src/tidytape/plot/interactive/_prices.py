@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Literal
 
 from narwhals.stable.v2.typing import IntoFrame
 
-from tidytape.plot import _order_flow
-from tidytape.plot._candles import fill_candles, fill_volume
-from tidytape.plot._coarser import coarse_interval, coarser
-from tidytape.plot._depth import fill_depth, fill_slippage
-from tidytape.plot._footprint import fill_footprint
-from tidytape.plot._heatmap import fill_book_heatmap
-from tidytape.plot._liquidations import fill_liquidation_heatmap, fill_liquidations
-from tidytape.plot._market_profile import fill_market_profile
-from tidytape.plot._order_flow import fill_order_flow
-from tidytape.plot._panels import fill_candles_with_profile
+from tidytape.plot import (
+    _candles,
+    _depth,
+    _footprint,
+    _heatmap,
+    _liquidations,
+    _market_profile,
+    _order_flow,
+    _panels,
+    _profile,
+)
 from tidytape.plot._plotly import Place, figure, stacked
-from tidytape.plot._profile import Rules, fill_volume_profile
 from tidytape.query._values import TimeLike
 from tidytape.sessions import Session
 
@@ -65,13 +65,10 @@ def candles(
     >>> figure.layout.yaxis.title.text, sum(len(trace.x) for trace in figure.data)
     ('Price [USDT per BTC]', 2)
     """
-    interval, note = coarse_interval(frame, "frame")
-    shown = coarser(frame, "frame", interval)
     return figure(
         "candles",
-        lambda panel: fill_candles(panel, shown, timezone=timezone),
+        lambda panel: _candles.fill_candles(panel, frame, timezone=timezone),
         height=5.4,
-        note=note,
         dark=dark,
         title=title,
         timezone=timezone,
@@ -102,13 +99,10 @@ def volume(
         One bar per row. If there are more than 5,000 rows, bars of the finest interval that fits; the title then says
         so.
     """
-    interval, note = coarse_interval(frame, "frame")
-    shown = coarser(frame, "frame", interval)
     return figure(
         "volume",
-        lambda panel: fill_volume(panel, shown, quote=quote, timezone=timezone),
+        lambda panel: _candles.fill_volume(panel, frame, quote=quote, timezone=timezone),
         height=3.4,
-        note=note,
         dark=dark,
         title=title,
         timezone=timezone,
@@ -141,10 +135,10 @@ def volume_profile(
     -------
     plotly.graph_objects.Figure
     """
-    rules = Rules(share, rule, tie, stop, row_size)
+    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "volume_profile",
-        lambda panel: fill_volume_profile(panel, profile, rules=rules, quote=quote),
+        lambda panel: _profile.fill_volume_profile(panel, profile, rules=rules, quote=quote),
         height=6.4,
         dark=dark,
         title=title,
@@ -183,17 +177,14 @@ def candles_with_profile(
         Panels that zoom together. If there are more than 5,000 candles, they have the finest interval that fits; the
         title then says so.
     """
-    interval, note = coarse_interval(candles, "candles")
-    shown = coarser(candles, "candles", interval)
-    rules = Rules(share, rule, tie, stop, row_size)
+    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "candles_with_profile",
-        lambda *panels: fill_candles_with_profile(
-            panels, shown, profile, rules=rules, quote=quote, timezone=timezone
+        lambda *panels: _panels.fill_candles_with_profile(
+            panels, candles, profile, rules=rules, quote=quote, timezone=timezone
         ),
         height=6.4,
         places=_PROFILE,
-        note=note,
         dark=dark,
         title=title,
         timezone=timezone,
@@ -229,10 +220,10 @@ def market_profile(
     plotly.graph_objects.Figure
         Blocks or letters are one image. Hovering over a row shows how many time blocks touched it, and their letters.
     """
-    rules = Rules(share, rule, tie, stop, row_size)
+    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "market_profile",
-        lambda panel: fill_market_profile(
+        lambda panel: _market_profile.fill_market_profile(
             panel, levels, style=style, rules=rules, block_minutes=block_minutes, timezone=timezone
         ),
         height=6.4,
@@ -271,7 +262,7 @@ def footprint(
     """
     return figure(
         "footprint",
-        lambda panel: fill_footprint(
+        lambda panel: _footprint.fill_footprint(
             panel, profile, row_size=row_size, imbalance=imbalance, quote=quote, timezone=timezone
         ),
         height=6.4,
@@ -311,15 +302,14 @@ def order_flow(
         Three panels that zoom together. If there are more than 5,000 candles, candles and delta have the finest
         interval that fits; the title then says so.
     """
-    interval, note = coarse_interval(candles, "candles")
-    shown = coarser(candles, "candles", interval)
     asked = (anchor, session, period)
     return figure(
         "order_flow",
-        lambda *panels: fill_order_flow(panels, shown, sides, asked=asked, quote=quote, timezone=timezone),
+        lambda *panels: _order_flow.fill_order_flow(
+            panels, candles, sides, asked=asked, quote=quote, timezone=timezone
+        ),
         height=7.0,
         places=stacked(_order_flow.HEIGHTS),
-        note=note,
         dark=dark,
         title=title,
         timezone=timezone,
@@ -356,7 +346,7 @@ def liquidations(
     """
     return figure(
         "liquidations",
-        lambda panel: fill_liquidations(panel, frame, candles, quote=quote, timezone=timezone),
+        lambda panel: _liquidations.fill_liquidations(panel, frame, candles, quote=quote, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -394,7 +384,7 @@ def liquidation_heatmap(
     """
     return figure(
         "liquidation_heatmap",
-        lambda panel: fill_liquidation_heatmap(
+        lambda panel: _liquidations.fill_liquidation_heatmap(
             panel, frame, candles, block_size=block_size, prices=prices, quote=quote, timezone=timezone
         ),
         height=5.6,
@@ -433,7 +423,7 @@ def book_heatmap(
     """
     return figure(
         "book_heatmap",
-        lambda panel: fill_book_heatmap(
+        lambda panel: _heatmap.fill_book_heatmap(
             panel, frame, trades, block_size=block_size, prices=prices, quote=quote, timezone=timezone
         ),
         height=5.6,
@@ -470,7 +460,7 @@ def depth(
     """
     return figure(
         "depth",
-        lambda panel: fill_depth(panel, book, at=at, bps=bps, quote=quote, timezone=timezone),
+        lambda panel: _depth.fill_depth(panel, book, at=at, bps=bps, quote=quote, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -504,7 +494,7 @@ def slippage(
     """
     return figure(
         "slippage",
-        lambda panel: fill_slippage(panel, book, at=at, size=size, quote=quote, timezone=timezone),
+        lambda panel: _depth.fill_slippage(panel, book, at=at, size=size, quote=quote, timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
