@@ -120,7 +120,7 @@ def fill_coverage(panel: Panel, rows: list[_Row], *, timezone: str | tzinfo) -> 
     data_spans = [(index, *span) for index, row in enumerate(rows) for span in _spans(row)]
     gap_spans = [(index, *gap) for index, row in enumerate(rows) for gap in row.gaps]
     # The edge shows a span that is thinner than a pixel as a line.
-    listed = []
+    entries = []
     for name, label, spans, colour, width, order in (
         ("spans", "held", data_spans, palette.buy, 0.4, 2.0),
         ("gaps", "gap", gap_spans, palette.down, 1.0, 2.1),
@@ -141,12 +141,12 @@ def fill_coverage(panel: Panel, rows: list[_Row], *, timezone: str | tzinfo) -> 
                     order=order,
                 )
             )
-            listed.append(Key(colour=colour, label=label))
+            entries.append(Key(colour=colour, label=label))
     first, last = float(min(row.first for row in rows)), float(max(row.last for row in rows))
     panel.show_times(first, last, 0.01 * (last - first) or 1 / 24)
     groups, names, notes = ([getattr(row, name) for row in rows] for name in ("market", "table", "note"))
     panel.add(Rows(groups, names, notes))
-    panel.legend = Legend(listed, place="above")
+    panel.legend = Legend(entries, place="above")
     return {"rows": list(zip(groups, names, strict=True)), "gaps": None, "notes": notes}
 
 

@@ -162,7 +162,7 @@ def fill_depth(
         return facts
 
     low, high = _limits(snapshot, bps)
-    listed: list[Mark] = []
+    entries: list[Mark] = []
     highest = 0.0
     for side, colour in ((BookSide.BID, colours.up), (BookSide.ASK, colours.down)):
         price, size = snapshot.levels[side]
@@ -187,15 +187,15 @@ def fill_depth(
         )
         if snapshot.mid is not None:
             steps.data, steps.hover = (edges / snapshot.mid - 1) * 1e4, _DISTANCE
-        listed.append(panel.add(steps))
+        entries.append(panel.add(steps))
     if snapshot.mid is not None:
         panel.mid = snapshot.mid
         text = f"Mid {style.price_text(snapshot.mid, snapshot.step / 2)}"
         look: dict[str, Any] = {"colour": colours.poc, "width": 1.1, "dashes": (0, (4, 3)), "order": 2.2}
-        listed.append(panel.add(Rule(snapshot.mid, is_upright=True, name="mid", label=text, **look)))
+        entries.append(panel.add(Rule(snapshot.mid, is_upright=True, name="mid", label=text, **look)))
     x.limits, y.limits = (low, high), (0.0, highest * 1.06 or 1.0)
     # The legend has room between the two sides, where the curves are low.
-    panel.legend = Legend(listed, loc="upper center")
+    panel.legend = Legend(entries, loc="upper center")
     return facts
 
 

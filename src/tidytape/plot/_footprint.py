@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import tzinfo
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +18,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits
 from tidytape.plot._heatmap import require_height, width_of
 from tidytape.plot._matplotlib import Drawing, draw
-from tidytape.plot._model import Bar, Boxes, Facts, Footprint, Legend, Mark, Panel, Scale, Segments
+from tidytape.plot._model import Bar, Boxes, Facts, Legend, Mark, Panel, Scale, Segments, Texts
 from tidytape.plot._series import (
     Identity,
     block_of,
@@ -172,10 +173,12 @@ def fill_footprint(
     panel.over_time(timezone)
     panel.y.kind, panel.y.name, panel.y.unit = "price", "Price", identity.price_unit
     panel.is_unified, panel.is_empty = False, not has_traded.any()
-    facts: Facts = dict.fromkeys(("levels", "pocs", "buy_imbalances", "sell_imbalances", "row_height"))
+    facts: Facts = dict.fromkeys(("levels", "pocs", "buy_imbalances", "sell_imbalances", "row_height")) | {
+        "numbers": ()
+    }
     if panel.is_empty:
         panel.title = style.titled("Footprint", identity.title)
-        return {**facts, "numbers": (), "sold": np.empty(0), "bought": np.empty(0)}
+        return {**facts, "sold": np.empty(0), "bought": np.empty(0)}
     width = width_of(identity, time) / DAY
     price = values["price"][has_traded]
     starts = dates_of(np.unique(time[has_traded]))
@@ -229,29 +232,19 @@ def _add_rows(
         panel.ground.diverging(colours.down, colours.up, middle_ink=middle_ink), -extreme, extreme
     )
     texts, font = _numbers(panel, rows, height, width)
-    levels = panel.add(
-        Footprint(
-            start,
-            width,
-            rows.row,
-            height,
-            rows.sell,
-            rows.buy,
-            scale,
-            texts,
-            font,
-            BODY,
-            identity.amounts(quote),
-            edge=panel.ground.face,
-            width=0.4,
-            order=1.5,
-        )
-    )
+    box = np.array([middle - half, middle + half, low, low + height])
+    amount = f",.6~r}} {identity.amounts(quote, style.price_text(height, height))}"
+    hover = f"<br>Sold: %{{customdata[0]:{amount}<br>Bought: %{{customdata[1]:{amount}"
+    look: dict[str, Any] = {"name": "levels", "edge": panel.ground.face, "width": 0.4, "order": 1.5}
+    sides = np.stack([rows.sell, rows.buy])
+    levels = panel.add(Boxes(*box, delta, scale, texts, period=width, data=sides, hover=hover, **look))
+    if font:
+        inks: Any = [{"color": style.on(tuple(colour[:3]))} for colour in scale.colours(scale.norm(delta))]
+        place = {"ha": "center", "va": "center_baseline", "size": font}
+        panel.add(Texts(middle, (rows.row + 0.5) * height, texts, place, inks, name="numbers", order=2.6))
     line_scale = min(_room(panel, width)[0] / 40, 1.0)  # marks are thinner if intervals are narrow
-    is_poc = _is_poc(rows)
-    box = (middle - half)[is_poc], (middle + half)[is_poc], low[is_poc], low[is_poc] + height
     pocs = Boxes(
-        *box,
+        *box[:, _is_poc(rows)],
         name="pocs",
         label="POC",
         width=max(1.4 * line_scale, 0.6),

@@ -229,13 +229,13 @@ def fill_book_heatmap(
         scale = Scale(panel.ground.shades(colour), norm)
         image = panel.add(cells.image(size, mask, scale, name=name.lower()))
         panel.bars.append(Bar(image, scale, name, unit, (index, 2)))
-    listed: list[Mark] = [*add_price(panel, cells.edges, cells.over_columns(*books.mids()), "Mid")]
+    entries: list[Mark] = [*add_price(panel, cells.edges, cells.over_columns(*books.mids()), "Mid")]
     if dots:
         traded = _add_trades(panel, cells, dots, quote)
         facts |= {{"buys": "bought", "sells": "sold"}[mark.name]: mark.data for mark in traded}
-        listed += traded
-    if listed:
-        panel.legend = Legend(listed, place="above")
+        entries += traded
+    if entries:
+        panel.legend = Legend(entries, place="above")
     return facts | {"block_size": cells.height}
 
 

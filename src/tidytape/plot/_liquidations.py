@@ -135,14 +135,14 @@ def fill_liquidations(
     width = width_of(identity, time) / DAY
     times, time_index = np.unique(time[is_known], return_inverse=True)
     starts = dates_of(times)
-    listed: list[Mark] = []
+    entries: list[Mark] = []
     for is_on_side, sign, colour, name in (
         (is_long, 1, colours.down, "Longs liquidated"),
         (~is_long, -1, colours.up, "Shorts liquidated"),
     ):
         sums = sums_by_index(time_index, np.where(is_on_side[is_known], amount[is_known], 0.0), times.size)
         edges, values = step_line(starts, width, sign * sums, gap=0.0)
-        listed.append(
+        entries.append(
             panel.add(
                 Steps(
                     edges,
@@ -160,8 +160,8 @@ def fill_liquidations(
     y.limits = (-1.08 * largest, 1.08 * largest)
     show_intervals(panel, starts, width)
     if closes is not None and closes.start.size:
-        listed.append(_add_price_beside(panel, closes))
-    panel.legend = Legend(listed, place="above")
+        entries.append(_add_price_beside(panel, closes))
+    panel.legend = Legend(entries, place="above")
     return facts
 
 
@@ -320,7 +320,7 @@ def _add_price_beside(panel: Panel, closes: CandleSeries) -> Line:
         label="Close, right",
         colour=panel.colours.volume,
     )
-    panel.beside = behind
+    panel.twin = behind
     low, high = panel.x.limits or (0.0, 0.0)
     if edges[0] < low or edges[-1] > high:
         panel.show_times(min(float(edges[0]), low), max(float(edges[-1]), high))

@@ -55,6 +55,11 @@ class Session:
     end: float
     touches: dict[int, list[int]]  # by number of the row, the ids of time blocks
 
+    @property
+    def rows_start(self) -> float:
+        """Where the rows begin. [d]"""
+        return self.start + LEFT * (self.end - self.start)
+
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
@@ -286,33 +291,31 @@ def _add_marks(panel: Panel, tpo: Sessions) -> list[Mark]:
 
 def _add_blocks(panel: Panel, tpo: Sessions) -> None:
     """Add a rectangle per touch, coloured by the time since the start of the session."""
-    unit = unit_of(tpo)
-    lefts, rights, lows, hours = [], [], [], []
-    for session in tpo.sessions:
-        left_edge = session.start + LEFT * (session.end - session.start)
-        for row, block_ids in session.touches.items():
-            lefts += [left_edge + index * unit for index in range(len(block_ids))]
-            rights += [left_edge + (index + 1) * unit for index in range(len(block_ids))]
-            lows += [row * tpo.height] * len(block_ids)
-            hours += [block * tpo.minutes / 60 for block in block_ids]
-    left, right, low = np.array(lefts), np.array(rights), np.array(lows)
+    unit, height = unit_of(tpo), tpo.height
+    boxes = [
+        (session.rows_start + index * unit, session.rows_start + (index + 1) * unit, row * height, block)
+        for session in tpo.sessions
+        for row, block_ids in session.touches.items()
+        for index, block in enumerate(block_ids)
+    ]
+    start, end, low, blocks = np.array(boxes).T
+    hours = blocks * tpo.minutes / 60
     # Leave gaps between blocks if there is room for them.
     has_room = min(_room_of_block(panel, tpo)) > 3
-    scale = Scale.of(panel.ground.ordered(), 0, max(*hours, tpo.minutes / 60))
-    blocks = Boxes(
-        left,
-        right,
+    scale = Scale.of(panel.ground.ordered(), 0, max(float(hours.max()), tpo.minutes / 60))
+    mark = Boxes(
+        start,
+        end,
         low,
-        low + tpo.height,
-        np.array(hours),
+        low + height,
+        hours,
         scale,
         name="blocks",
         in_image=True,
         edge=panel.ground.face if has_room else "face",
         width=0.5 if has_room else 0.1,
     )
-    panel.add(blocks)
-    panel.bars.append(Bar(blocks, scale, "Time into the session", "h"))
+    panel.bars.append(Bar(panel.add(mark), scale, "Time into the session", "h"))
 
 
 def _room_of_block(panel: Panel, tpo: Sessions) -> tuple[float, float]:
@@ -334,14 +337,13 @@ def _add_letters(panel: Panel, tpo: Sessions, size: float) -> None:
     colours = panel.colours
     xs, ys, texts, styles = [], [], [], []
     for session, prices in zip(tpo.sessions, tpo.prices.iter_rows(named=True), strict=True):
-        left_edge = session.start + LEFT * (session.end - session.start)
         for row, block_ids in session.touches.items():
             price = row * tpo.height
             is_in_area = prices["val"] - tpo.height / 2 < price < prices["vah"] + tpo.height / 2
             is_poc = abs(price - prices["poc"]) < tpo.height / 2
             # The line of the POC runs behind the letters.
             of_poc = {"color": colours.poc, "weight": "bold", "path_effects": panel.ground.halo()}
-            xs.append(left_edge)
+            xs.append(session.rows_start)
             ys.append(price + tpo.height / 2)
             texts.append("".join(letter_of(block) for block in block_ids))
             styles.append(of_poc if is_poc else {"color": colours.ink if is_in_area else colours.flat})
@@ -361,20 +363,16 @@ def _add_prices(panel: Panel, prices: tuple[float, ...], height: float) -> None:
 
 def _add_regions(panel: Panel, tpo: Sessions) -> None:
     """Let hovering over a row show the time blocks that touched it."""
-    unit = unit_of(tpo)
-    starts, rows, letters = [], [], []
-    for session in tpo.sessions:
-        starts += [session.start + LEFT * (session.end - session.start)] * len(session.touches)
-        rows += [*session.touches]
-        letters += ["".join(letter_of(block) for block in blocks) for blocks in session.touches.values()]
-    number, low = np.array([len(text) for text in letters]), np.array(rows) * tpo.height
+    touches = [(s.rows_start, row, blocks) for s in tpo.sessions for row, blocks in s.touches.items()]
+    starts, rows, block_ids = zip(*touches, strict=True)
+    number, low = np.array([len(blocks) for blocks in block_ids]), np.array(rows) * tpo.height
     panel.add(
         Regions(
             np.array(starts),
-            number * unit,
+            number * unit_of(tpo),
             low + tpo.height / 2,
             tpo.height,
-            letters,
+            ["".join(map(letter_of, blocks)) for blocks in block_ids],
             label="Time blocks",
             data=np.stack([number, low], axis=1),
             hover=f"<br>%{{customdata[0]}} time blocks of {tpo.minutes:g} min<br>%{{text}}",

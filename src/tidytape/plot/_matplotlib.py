@@ -144,12 +144,12 @@ def draw_on(
 
 
 def _draw_panel(ax: Axes, panel: model.Panel, artists: dict[str, Any], key: Axes | None) -> None:
-    behind = None if panel.beside is None else _axes_behind(ax, panel.beside)
+    behind = None if panel.twin is None else _axes_behind(ax, panel.twin)
     _set_up_axes(ax, panel)
     drawn: dict[int, Any] = {}
     pairs = [(ax, mark) for mark in panel.marks]
-    if behind is not None and panel.beside is not None:
-        pairs += [(behind, mark) for mark in panel.beside.marks]
+    if behind is not None and panel.twin is not None:
+        pairs += [(behind, mark) for mark in panel.twin.marks]
         artists["price_ax"] = behind
     for on, mark in pairs:
         parts = draw_mark(on, mark)
@@ -160,8 +160,8 @@ def _draw_panel(ax: Axes, panel: model.Panel, artists: dict[str, Any], key: Axes
             else:
                 artists.setdefault(name, {})[mark.key] = artist
     _set_limits(ax, panel)
-    if behind is not None and panel.beside is not None:
-        _set_limits(behind, panel.beside)
+    if behind is not None and panel.twin is not None:
+        _set_limits(behind, panel.twin)
     if panel.mid is not None:
         _distance_axis(ax, panel.mid)
     if panel.is_empty:
@@ -276,7 +276,7 @@ def _distance_axis(ax: Axes, mid: float) -> None:
 # --- marks ---
 
 
-def draw_mark(ax: Axes, mark: model.Mark) -> dict[str, Any]:  # noqa: C901, PLR0912 - a case per kind
+def draw_mark(ax: Axes, mark: model.Mark) -> dict[str, Any]:  # noqa: PLR0912 - a case per kind of mark
     """Draw a mark, and return its artists by name."""
     look: dict[str, Any] = {"zorder": mark.order} | ({"label": mark.label} if mark.label else {})
     lines: dict[str, Any] = look | {"linestyle": mark.dashes, "linewidth": mark.width}
@@ -335,8 +335,6 @@ def draw_mark(ax: Axes, mark: model.Mark) -> dict[str, Any]:  # noqa: C901, PLR0
                 _write(ax, mark, at, text, mark.looks[row] if mark.looks else {})
                 for row, (*at, text) in enumerate(zip(mark.x, mark.y, mark.texts, strict=True))
             )
-        case model.Footprint():
-            return _draw_footprint(ax, mark)
         case model.Rows():
             label_rows(ax, mark.groups, mark.names, mark.notes)
     return {} if artist is None or not mark.name else {mark.name: artist}
@@ -370,8 +368,13 @@ def _draw_boxes(ax: Axes, mark: model.Boxes) -> PolyCollection:
 def _draw_candles(ax: Axes, mark: model.Candles) -> dict[str, Any]:
     """Draw all candles as two artists; one artist per candle would be slow."""
     middle = mark.start + mark.length / 2
-    left, right = (middle + sign * mark.length * BODY / 2 for sign in (-1, 1))
-    corners = ((left, mark.open), (left, mark.close), (right, mark.close), (right, mark.open))
+    left_edge, right_edge = (middle + sign * mark.length * BODY / 2 for sign in (-1, 1))
+    corners = (
+        (left_edge, mark.open),
+        (left_edge, mark.close),
+        (right_edge, mark.close),
+        (right_edge, mark.open),
+    )
     up, down, flat = mark.colour
     shades = np.array([flat, up, down])[np.sign(mark.close - mark.open).astype(int)].tolist()
     wicks = np.array([[middle, mark.low], [middle, mark.high]]).transpose(2, 0, 1)
@@ -424,34 +427,6 @@ def _write(ax: Axes, mark: model.Texts, at: Any, text: str, look: Mapping[str, A
         return ax.text(at[0], at[1], text, clip_on=True, **options)
     place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     return ax.annotate(text, at, xytext=(-2, 2), ha="right", va="bottom", **place, **options)
-
-
-def _draw_footprint(ax: Axes, mark: model.Footprint) -> dict[str, Any]:
-    middle, low = mark.start + mark.length / 2, mark.row * mark.height
-    half = mark.share * mark.length / 2
-    boxes = model.Boxes(
-        middle - half,
-        middle + half,
-        low,
-        low + mark.height,
-        mark.bought - mark.sold,
-        mark.scale,
-        name="levels",
-        edge=mark.edge,
-        width=mark.width,
-        order=mark.order,
-    )
-    colours: Any = mark.scale.colours(mark.scale.norm(mark.bought - mark.sold))
-    numbers = model.Texts(
-        middle if mark.font else [],
-        (mark.row + 0.5) * mark.height if mark.font else [],
-        mark.texts if mark.font else [],
-        {"ha": "center", "va": "center_baseline", "size": mark.font},
-        [{"color": style.on(tuple(colour[:3]))} for colour in colours],
-        name="numbers",
-        order=2.6,
-    )
-    return draw_mark(ax, boxes) | draw_mark(ax, numbers)
 
 
 def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Sequence[str]) -> None:

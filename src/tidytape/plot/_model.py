@@ -175,24 +175,6 @@ class Scale:
 
 
 @dataclass(eq=False)
-class Boxes(Mark):
-    """Rectangles: of one colour, or with a scale of a colour per value. ``edge`` "face" is the colour of each.
-
-    With ``texts`` they are bars along named rows, e.g. the times of data, and hovering shows the texts; ``classes`` are
-    the names of the classes of the scale.
-    """
-
-    x0: Any
-    x1: Any
-    y0: Any
-    y1: Any
-    values: Floats | None = None
-    scale: Scale | None = None
-    texts: Sequence[str] = ()
-    classes: Sequence[str] = ()
-
-
-@dataclass(eq=False)
 class Segments(Mark):
     """Separate lines from one point to another."""
 
@@ -200,6 +182,22 @@ class Segments(Mark):
     x1: Any
     y0: Any
     y1: Any
+
+
+@dataclass(eq=False)
+class Boxes(Segments):
+    """Rectangles: of one colour, or with a scale of a colour per value. ``edge`` "face" is the colour of each.
+
+    On a panel with named rows they are bars along the rows, e.g. the times of data; ``texts`` are those of hovering,
+    and ``classes`` the names of the classes of the scale. With a ``period`` they are rows of one height in intervals
+    of this length [d], and ``texts`` are in them.
+    """
+
+    values: Floats | None = None
+    scale: Scale | None = None
+    texts: Sequence[str] = ()
+    classes: Sequence[str] = ()
+    period: float = 0.0
 
 
 @dataclass(eq=False)
@@ -253,23 +251,6 @@ class Texts(Mark):
     style: Mapping[str, Any] = field(default_factory=dict)
     looks: Sequence[Mapping[str, Any]] = ()
     is_at_edge: bool = False  # x is a share of the width then
-
-
-@dataclass(eq=False)
-class Footprint(Mark):
-    """Volume sold and bought in rows of one height, at intervals; numbers of the size ``font``, none if it is 0."""
-
-    start: Floats
-    length: float
-    row: NDArray[np.int64]
-    height: float
-    sold: Floats
-    bought: Floats
-    scale: Scale
-    texts: Sequence[str]
-    font: float
-    share: float  # of the interval that a rectangle is wide
-    unit: str
 
 
 @dataclass(eq=False)
@@ -329,7 +310,7 @@ class Panel:
     ----------
     title : str
         Subject and market, as `tidytape.plot._style.titled` writes them.
-    beside : Panel, optional
+    twin : Panel, optional
         A panel in the same place and with the same times, behind this one, with its vertical axis at the right.
     mid : float, optional
         A price; the upper end of the panel shows the distance from it then. [bp]
@@ -344,7 +325,7 @@ class Panel:
     marks: list[Mark] = field(default_factory=list)
     legend: Legend | None = None
     bars: list[Bar] = field(default_factory=list)
-    beside: Panel | None = None
+    twin: Panel | None = None
     mid: float | None = None
     is_empty: bool = False
     is_unified: bool = True

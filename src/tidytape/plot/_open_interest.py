@@ -234,13 +234,13 @@ def _add_changes(panel: Panel, quadrants: nw.DataFrame[Any], timezone: str | tzi
     # Draw all bars of a colour as one artist: thousands of artists would take seconds to draw.
     times, values = track.steps("open_interest_change")
     interval_index = np.searchsorted(track.start, times[:-1], side="right") - 1
-    listed: list[Mark] = []
+    entries: list[Mark] = []
     for quadrant, (colour, meaning) in _QUADRANTS.items():
         has_quadrant = np.array([name == quadrant for name in quadrant_names.to_list()])
         if has_quadrant.any():
             share = has_quadrant.sum() / known_count
             changes = np.where(has_quadrant[interval_index], values[:-1] * 100, np.nan)
-            listed.append(
+            entries.append(
                 panel.add(
                     Steps(
                         times,
@@ -257,4 +257,4 @@ def _add_changes(panel: Panel, quadrants: nw.DataFrame[Any], timezone: str | tzi
     panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=2.1))
     # The long entries have room side by side only below the axes.
     columns = 2 if panel.ground.figure_width > _WIDE else 1
-    panel.legend = Legend(listed, place="below", columns=columns)
+    panel.legend = Legend(entries, place="below", columns=columns)

@@ -116,9 +116,11 @@ def order_flow(
     """
     style.zone(timezone)  # refuse an unknown zone before a figure is made
     places = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
-    asked = (anchor, session, period)
+    start_of_sum = (anchor, session, period)
     drawn = draw_on(
-        lambda *panels: fill_order_flow(panels, candles, sides, asked=asked, quote=quote, timezone=timezone),
+        lambda *panels: fill_order_flow(
+            panels, candles, sides, start_of_sum=start_of_sum, quote=quote, timezone=timezone
+        ),
         places,
         title=title,
         is_new=axes is None,
@@ -136,14 +138,14 @@ def fill_order_flow(
     candles: IntoFrame,
     sides: IntoFrame,
     *,
-    asked: Anchor,
+    start_of_sum: Anchor,
     quote: str | None,
     timezone: str | tzinfo,
 ) -> Facts:
     """Show candles, delta and CVD on three panels."""
     price, delta, cvd = panels
     bars = candle_series(candles, "candles")
-    side_flow = _read(sides, bars, *asked)
+    side_flow = _read(sides, bars, *start_of_sum)
     shown = add_candles(price, bars, timezone)
     # An empty frame of candles does not name its market, so ask the other frame.
     identity = bars.identity if bars.start.size else side_flow.identity

@@ -194,7 +194,7 @@ def fill_candles_with_profile(
     timezone: str | tzinfo,
 ) -> Facts:
     """Show candles, a volume profile and volumes on three panels."""
-    price, beside, below = several
+    price, profile_panel, volume_panel = several
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
     rows = profile_rows(profile, "profile", rules)
     require_same("normalized_symbol", "profile", rows.levels.identity, bars.identity, "the candles")
@@ -204,18 +204,18 @@ def fill_candles_with_profile(
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, identity=identity))
     time_note = _time_of_profile(volumes, profile, rows.levels.identity, timezone)
     shown = add_candles(price, named, timezone)
-    add_volume(below, volumes, timezone, quote=quote)
+    add_volume(volume_panel, volumes, timezone, quote=quote)
     if bars.start.size:
-        below.x.window, below.x.limits = price.x.window, price.x.limits
-    marks, facts = add_profile(beside, rows, quote=quote, suffix="_beside")
-    beside.y.name = beside.y.unit = ""
+        volume_panel.x.window, volume_panel.x.limits = price.x.window, price.x.limits
+    marks, facts = add_profile(profile_panel, rows, quote=quote, suffix="_beside")
+    profile_panel.y.name = profile_panel.y.unit = ""
     prices = [
         *bars.low,
         *bars.high,
-        *(edge for mark in beside.marks if isinstance(mark, Steps) for edge in mark.edges),
+        *(edge for mark in profile_panel.marks if isinstance(mark, Steps) for edge in mark.edges),
     ]
     if prices:
-        price.y.limits = beside.y.limits = padded_limits(min(prices), max(prices))
+        price.y.limits = profile_panel.y.limits = padded_limits(min(prices), max(prices))
     if rows.area:
         add_area(price, rows.area)
     merged_note = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
@@ -224,7 +224,7 @@ def fill_candles_with_profile(
         whose = rows.levels.identity.name
         other_market = whose if bars.identity.name and whose != bars.identity.name else ""
         note = "\n".join(filter(None, (other_market, time_note, facts["note"]))) or None
-        beside.legend = Legend(marks, title=note, place="corner")
+        profile_panel.legend = Legend(marks, title=note, place="corner")
     return facts
 
 

@@ -137,11 +137,11 @@ class _Page:
             self._add_axis(axes, x, drawn.axis("x") | {"anchor": lowest, "domain": x_range}, panel)
             self._add_axis(axes, y, drawn.axis("y") | {"anchor": x, "domain": y_range}, panel)
             drawn.add_marks()
-            if panel.beside is not None:
-                beside = _Drawn(self, panel.beside, x, f"y{len(self.places) + 1}", panel.legend)
+            if panel.twin is not None:
+                twin = _Drawn(self, panel.twin, x, f"y{len(self.places) + 1}", panel.legend)
                 look = {"overlaying": y, "side": "right", "showgrid": False}
-                self._add_axis(axes, beside.y, beside.axis("y") | look, panel)
-                beside.add_marks()
+                self._add_axis(axes, twin.y, twin.axis("y") | look, panel)
+                twin.add_marks()
             if panel is not self.panels[0] and panel.title:
                 drawn.annotate(panel.title, 12, x=0, y=1, xanchor="left", yanchor="bottom")
             if panel.is_empty:
@@ -519,7 +519,9 @@ class _Drawn:
 
     def add_boxes(self, mark: model.Boxes) -> None:
         """Add rectangles of a single colour as one trace; of those in an image only the key of the legend."""
-        if mark.texts:
+        if mark.scale is not None and mark.period:
+            self._add_text_grid(mark, mark.scale)
+        elif mark.texts:
             self._add_spans(mark)
         elif mark.in_image and mark in self.listed:
             marker = {"symbol": "square", "size": 12, "color": _colour(mark.colour)}
@@ -637,15 +639,15 @@ class _Drawn:
 
     # --- grids ---
 
-    def add_footprint(self, mark: model.Footprint) -> None:
-        """Add rectangles with numbers as a heatmap with text."""
-        hint = "show a shorter window, or let row_size be larger"
-        if mark.sold.size > MOST_CELLS:
-            raise QueryError(
-                "profile", got=f"{mark.sold.size:,} rows", expected=f"at most {MOST_CELLS:,}", hint=hint
-            )
-        column = np.rint((mark.start - mark.start.min()) / mark.length).astype(np.int64)
-        lowest, shape = int(mark.row.min()), (int(np.ptp(mark.row)) + 1, int(column.max()) + 1)
+    def _add_text_grid(self, mark: model.Boxes, scale: model.Scale) -> None:
+        """Add rectangles with texts, in rows of one height and in intervals, as a heatmap with text."""
+        hint, most = "show a shorter window, or let row_size be larger", f"at most {MOST_CELLS:,}"
+        if mark.x0.size > MOST_CELLS:
+            raise QueryError("profile", got=f"{mark.x0.size:,} rows", expected=most, hint=hint)
+        starts, height = (mark.x0 + mark.x1 - mark.period) / 2, float(np.median(mark.y1 - mark.y0))
+        column = np.rint((starts - starts.min()) / mark.period).astype(np.int64)
+        row = np.rint(mark.y0 / height).astype(np.int64)
+        lowest, shape = int(row.min()), (int(np.ptp(row)) + 1, int(column.max()) + 1)
         if shape[0] * shape[1] > _MOST_GRID_CELLS:
             raise QueryError(
                 "profile",
@@ -656,36 +658,33 @@ class _Drawn:
 
         def matrix(values: Any, empty: Any = np.nan) -> NDArray[Any]:
             grid = np.full(shape, empty, dtype=object if empty == "" else float)
-            grid[mark.row - lowest, column] = values
+            grid[row - lowest, column] = values
             return grid
 
-        price, unit = self.panel.y.name, mark.unit
-        unit = next((bar.unit for bar in self.panel.bars if bar.mark is mark), unit)
-        volumes = [matrix(values) for values in (mark.sold, mark.bought, mark.row * mark.height)]
-        low, high = mark.scale.norm.vmin, mark.scale.norm.vmax
+        bar = next(bar for bar in self.panel.bars if bar.mark is mark)
         self.add(
             mark,
             type="heatmap",
-            x=self.positions(mark.start.min() + mark.length * np.arange(shape[1])),
-            xperiod=float(milliseconds(np.array(mark.length))),
+            x=self.positions(starts.min() + mark.period * np.arange(shape[1])),
+            xperiod=float(milliseconds(np.array(mark.period))),
             xperiodalignment="middle",
-            y=(lowest + 0.5 + np.arange(shape[0])) * mark.height,
-            z=matrix(mark.bought - mark.sold),
-            zmin=low,
-            zmax=high,
-            colorscale=_colour_scale(mark.scale.colours(np.linspace(0, 1, _COLOURS))),
+            y=(lowest + 0.5 + np.arange(shape[0])) * height,
+            z=matrix(mark.values),
+            zmin=scale.norm.vmin,
+            zmax=scale.norm.vmax,
+            colorscale=_colour_scale(scale.colours(np.linspace(0, 1, _COLOURS))),
             showscale=False,
             hoverongaps=False,
             xgap=2,
             ygap=0.5,
-            customdata=np.stack(volumes, axis=-1),
+            customdata=np.stack([matrix(values) for values in (*mark.data, mark.y0)], axis=-1),
             text=matrix(mark.texts, ""),
             texttemplate="%{text}",
             textfont={"color": self.panel.colours.poc} if self.panel.ground.is_dark else None,
-            name="Delta",
-            hovertemplate=f"{self.position_text('x')}<br>{price}: from {self.value_text('y', 'customdata[2]')}"
-            f"<br>Sold: %{{customdata[0]:,.6~r}} {unit}<br>Bought: %{{customdata[1]:,.6~r}} {unit}"
-            f"<br>Delta: %{{z:,.6~r}} {unit}<extra></extra>",
+            name=bar.name,
+            hovertemplate=f"{self.position_text('x')}<br>{self.panel.y.name}: from "
+            f"{self.value_text('y', 'customdata[2]')}{mark.hover}"
+            f"<br>{bar.name}: %{{z:,.6~r}} {bar.unit}<extra></extra>",
         )
 
     def _add_image(self, marks: Sequence[model.Mark]) -> None:
@@ -785,7 +784,6 @@ _ADD: dict[type, Callable[[_Drawn, Any], None]] = {
     model.Area: _Drawn.add_area,
     model.Dots: _Drawn.add_dots,
     model.Regions: _Drawn.add_regions,
-    model.Footprint: _Drawn.add_footprint,
     model.Grid: _Drawn.add_grid,
 }
 """How to add each kind of mark; texts and contours are in an image, and rows are part of an axis."""

@@ -181,11 +181,11 @@ def add_profile(
     row_height = float(edges[1] - edges[0])
     x.unit = identity.amounts(quote, style.price_text(row_height, row_height))
     # Draw one outline per colour instead of a bar per row: bars would show seams, and thin bars moiré.
-    base, listed = np.zeros(edges.size - 1), []
+    base, entries = np.zeros(edges.size - 1), []
     for name, volume in volumes.items():
         role, text = _LOOKS[name]
         colour = getattr(panel.colours, role)
-        listed.append(
+        entries.append(
             panel.add(
                 Steps(
                     edges,
@@ -208,7 +208,7 @@ def add_profile(
     row_note = f"area: rows of {style.price_text(area.step, area.step)} {identity.quote}"
     note = "" if np.isclose(row_height, area.step) else row_note
     prices = {"poc": area.poc, "vah": area.vah, "val": area.val, "share": area.share}
-    return [*marks, *listed], {**facts, **prices, "row_height": row_height, "note": note}
+    return [*marks, *entries], {**facts, **prices, "row_height": row_height, "note": note}
 
 
 def add_area(panel: Panel, area: Area, *, suffix: str = "") -> list[Mark]:

@@ -167,7 +167,7 @@ def fill_smile(
     )
     panel.is_empty = not expiries
     texts = _texts(expiries, now, zone)
-    listed: list[Mark] = []
+    entries: list[Mark] = []
     for expiry, colour in zip(expiries, shades(panel.ground, len(expiries)), strict=True):
         group, date_text = f"{expiry:%Y-%m-%d %H:%M}", f"{expiry.astimezone(zone):%Y-%m-%d}"
         look: dict[str, Any] = {"key": expiry, "colour": colour, "group": group}
@@ -220,13 +220,13 @@ def fill_smile(
             panel.add(mark)
         if expiry in texts:
             marks[0].label = marks[0].hover_name = texts[expiry]
-            listed.append(marks[0])
+            entries.append(marks[0])
     if expiries:
         if x == "deviation":
             _set_view(panel, [*dots.values(), *lines.values()])
         keys = _keys(panel)
         # The legend is beside the axes, because smiles leave no corner free.
-        panel.legend = Legend([*listed, *keys], title=f"Expiry [{zone_name}]", place="beside")
+        panel.legend = Legend([*entries, *keys], title=f"Expiry [{zone_name}]", place="beside")
     return {"quotes": {}, "curves": {}, "spreads": {}}
 
 
@@ -357,11 +357,11 @@ def shades(ground: style.Ground, number: int) -> list[Any]:
 
 def _texts(expiries: list[datetime], now: datetime | None, zone: tzinfo) -> dict[datetime, str]:
     """Return the texts of the listed expiries: their dates and days to expiry."""
-    listed = expiries[:: -(-len(expiries) // _LISTED) or 1]
-    days = {expiry: None if now is None else (expiry - now) / timedelta(days=1) for expiry in listed}
+    entries = expiries[:: -(-len(expiries) // _LISTED) or 1]
+    days = {expiry: None if now is None else (expiry - now) / timedelta(days=1) for expiry in entries}
     return {
-        expiry: f"{expiry.astimezone(zone):%Y-%m-%d}" + ("" if left is None else f" ({left:.3g} d)")
-        for expiry, left in days.items()
+        expiry: f"{expiry.astimezone(zone):%Y-%m-%d}" + ("" if days_left is None else f" ({days_left:.3g} d)")
+        for expiry, days_left in days.items()
     }
 
 

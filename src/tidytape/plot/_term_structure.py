@@ -225,7 +225,7 @@ def _add_curves(panel: Panel, curves: Curves, timezone: str | tzinfo) -> None:
     symbols, times = sorted({symbol for symbol, _ in curves}), sorted({time for _, time in curves})
     zone, zone_name = style.zone(timezone)
     text = _times(times, zone)
-    listed: list[Mark] = []
+    entries: list[Mark] = []
     for index, symbol in enumerate(symbols):
         keys = [key for key in curves if key[0] == symbol]
         colours = _shades(panel.ground, style.CYCLE[index % len(style.CYCLE)], len(keys))
@@ -251,9 +251,9 @@ def _add_curves(panel: Panel, curves: Curves, timezone: str | tzinfo) -> None:
             if key in shown:
                 parts = (symbol if len(symbols) > 1 else "", text[key[1]] if len(times) > 1 else "")
                 line.label = " ".join(filter(None, parts))
-                listed.append(line)
+                entries.append(line)
     if len(curves) > 1:
-        panel.legend = Legend(listed, title=f"Time [{zone_name}]" if len(times) > 1 else None)
+        panel.legend = Legend(entries, title=f"Time [{zone_name}]" if len(times) > 1 else None)
 
 
 def _shades(ground: style.Ground, colour: str, number: int) -> list[tuple[float, ...]]:

@@ -302,11 +302,11 @@ def order_flow(
         Three panels that zoom together. If there are more than 5,000 candles, candles and delta have the finest
         interval that fits; the title then says so.
     """
-    asked = (anchor, session, period)
+    start_of_sum = (anchor, session, period)
     return figure(
         "order_flow",
         lambda *panels: _order_flow.fill_order_flow(
-            panels, candles, sides, asked=asked, quote=quote, timezone=timezone
+            panels, candles, sides, start_of_sum=start_of_sum, quote=quote, timezone=timezone
         ),
         height=7.0,
         places=stacked(_order_flow.HEIGHTS),
