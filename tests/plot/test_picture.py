@@ -42,7 +42,7 @@ def test_a_drawing_prints_in_one_line_and_saves_itself(drawn: Any, tmp_path: Any
 def test_artists_are_attributes_and_a_wrong_name_says_what_there_is(drawn: Any) -> None:
     assert drawn.bodies is drawn.artists["bodies"]
     assert {"bodies", "wicks"} <= {*dir(drawn)}
-    with pytest.raises(AttributeError, match="drawn.ax.set_title"):
+    with pytest.raises(AttributeError, match=r"drawn\.ax\.set_title"):
         drawn.set_title("mine")
     assert isinstance(drawn.model, Model)
     assert copy.copy(drawn).axes == drawn.axes

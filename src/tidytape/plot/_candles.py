@@ -11,9 +11,11 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
+from tidytape.plot._closed import inside, show_runs, zone_of
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Candles, Facts, Panel, Steps
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
+from tidytape.sessions import Session
 
 
 def candles(
@@ -22,7 +24,8 @@ def candles(
     *,
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw candles, or open interest as candles: a wick from low to high, a body between open and close.
 
@@ -39,8 +42,11 @@ def candles(
         Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades. The axis then leaves out closed time, with a line at each break. Values outside of the
+        sessions are left out, and the title says how many.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -71,12 +77,13 @@ def candles(
     >>> len(drawn.bodies.get_paths()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
+    zone = zone_of(timezone, session)
     return draw(
-        lambda panel: fill_candles(panel, frame, timezone=timezone),
+        lambda panel: fill_candles(panel, frame, session=session, timezone=zone),
         ax,
         (12, 6),
         title=title,
-        timezone=timezone,
+        timezone=zone,
     )
 
 
@@ -87,7 +94,8 @@ def volume(
     title: str | None = None,
     ax: Axes | None = None,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw the traded volume of each interval.
 
@@ -102,8 +110,11 @@ def volume(
         Where to draw; a new figure otherwise.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades. The axis then leaves out closed time, with a line at each break. Values outside of the
+        sessions are left out, and the title says how many.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -131,31 +142,37 @@ def volume(
     >>> drawn.steps.get_data().values, drawn.ax.get_ylabel()
     (array([ 5.,  7., nan,  2.]), 'Volume [BTC]')
     """
+    zone = zone_of(timezone, session)
     return draw(
-        lambda panel: fill_volume(panel, frame, quote=quote, timezone=timezone),
+        lambda panel: fill_volume(panel, frame, quote=quote, session=session, timezone=zone),
         ax,
         (12, 3),
         title=title,
-        timezone=timezone,
+        timezone=zone,
     )
 
 
-def fill_candles(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Facts:
+def fill_candles(panel: Panel, frame: IntoFrame, *, session: Session | None, timezone: str | tzinfo) -> Facts:
     """Show candles on a panel."""
-    series = add_candles(panel, candle_series(frame, "frame"), timezone)
+    series = add_candles(panel, candle_series(frame, "frame"), timezone, session=session)
     panel.title = style.titled("Open interest" if series.is_open_interest else "Candles", series.title)
     return {}
 
 
-def fill_volume(panel: Panel, frame: IntoFrame, *, quote: str | None, timezone: str | tzinfo) -> Facts:
+def fill_volume(
+    panel: Panel, frame: IntoFrame, *, quote: str | None, session: Session | None, timezone: str | tzinfo
+) -> Facts:
     """Show volumes on a panel."""
-    series = add_volume(panel, volume_series(frame, "frame"), timezone, quote=quote)
+    series = add_volume(panel, volume_series(frame, "frame"), timezone, quote=quote, session=session)
     panel.title = style.titled("Volume", series.title)
     return {}
 
 
-def add_candles(panel: Panel, series: CandleSeries, timezone: str | tzinfo) -> CandleSeries:
+def add_candles(
+    panel: Panel, series: CandleSeries, timezone: str | tzinfo, *, session: Session | None = None
+) -> CandleSeries:
     """Add candles without a title; return those that are shown."""
+    series, runs = inside(series, session)
     series = series.joined()
     panel.over_time(timezone)
     y, palette = panel.y, panel.colours
@@ -169,13 +186,21 @@ def add_candles(panel: Panel, series: CandleSeries, timezone: str | tzinfo) -> C
     if series.start.size:
         show_intervals(panel, series.start, series.width)
         y.limits = padded_limits(series.low.min(), series.high.max())
+    if runs is not None:
+        show_runs(panel, runs, timezone)
     return series
 
 
 def add_volume(
-    panel: Panel, series: VolumeSeries, timezone: str | tzinfo, *, quote: str | None
+    panel: Panel,
+    series: VolumeSeries,
+    timezone: str | tzinfo,
+    *,
+    quote: str | None,
+    session: Session | None = None,
 ) -> VolumeSeries:
     """Add volumes without a title; return those that are shown."""
+    series, runs = inside(series, session)
     series = series.joined()
     panel.over_time(timezone)
     panel.y = Axis("Volume", series.identity.amounts(quote), "amount", bins=4)
@@ -186,6 +211,8 @@ def add_volume(
     if series.start.size:
         show_intervals(panel, series.start, series.width)
         panel.y.limits = (0.0, float(series.volume.max()) * 1.06 or 1.0)
+    if runs is not None:
+        show_runs(panel, runs, timezone)
     return series
 
 

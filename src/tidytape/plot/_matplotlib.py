@@ -216,6 +216,8 @@ def _set_up_axes(ax: Axes, panel: model.Panel) -> None:
 def _set_up_axis(axis: TickAxis, about: model.Axis) -> None:
     ax, letter = axis.axes, cast("Any", axis).axis_name
     name = style.label(about.name, about.unit)
+    if about.runs is not None:
+        ax.set_xscale("function", functions=_open_time(*about.runs))
     if about.is_log:
         ax.set(**{f"{letter}scale": "log"})
         axis.set_major_locator(LogLocator(numticks=8))
@@ -234,10 +236,23 @@ def _set_up_axis(axis: TickAxis, about: model.Axis) -> None:
         axis.set_major_formatter(FuncFormatter(lambda value, _: style.short(size(value))))
     if about.kind == "time":
         axis.set_label_text(", ".join(filter(None, (name, about.note))))
-        if about.window is not None:
+        if about.window is not None and about.runs is None:
             cast("style.Dates", axis.get_major_formatter()).window = about.window
     else:
         style.name_axis(axis, name)
+
+
+def _open_time(begins: model.Floats, ends: model.Floats) -> tuple[Any, Any]:
+    """Return the functions from times to open time since the first begin, and back; before and after, all is open."""
+    far = 1e6  # [d]
+    # A closed span has a tiny length, so that the way back is a function.
+    lengths = np.stack([np.append(0.0, begins[1:] > ends[:-1]) * 1e-9, ends - begins], axis=1).ravel()
+    times = np.concatenate([[begins[0] - far], np.stack([begins, ends], axis=1).ravel(), [ends[-1] + far]])
+    positions = np.concatenate([[-far], np.cumsum(lengths), [lengths.sum() + far]])
+    return (
+        lambda time: np.interp(time, times, positions),
+        lambda position: np.interp(position, positions, times),
+    )
 
 
 def _set_limits(ax: Axes, panel: model.Panel) -> None:

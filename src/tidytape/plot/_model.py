@@ -36,6 +36,8 @@ class Axis:
         The only ticks, and their texts.
     is_signed : bool
         Whether ticks below zero have a sign.
+    runs : (array, array), optional
+        When open time begins and when it ends; the axis leaves out what is between. [d]
     """
 
     name: str = ""
@@ -51,6 +53,7 @@ class Axis:
     has_grid: bool = True
     is_log: bool = False
     is_signed: bool = True
+    runs: tuple[Floats, Floats] | None = None
 
     @property
     def measure(self) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles, add_volume, padded_limits
+from tidytape.plot._closed import zone_of
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Facts, Legend, Panel, Steps
@@ -30,6 +31,7 @@ from tidytape.plot._series import (
     require_same,
     volume_series,
 )
+from tidytape.sessions import Session
 
 _WIDTHS = (4.2, 1.0)  # of the candles and the profile, which needs room for a few ticks
 _HEIGHTS = (3.3, 1.0)  # of the candles and the volume, which needs room for its label
@@ -102,7 +104,8 @@ def candles_with_profile(
     stop: Literal["reach", "exceed"] = "reach",
     row_size: float | Decimal | None = None,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw candles with their volume below, and the volume profile, POC and value area beside them.
 
@@ -123,8 +126,10 @@ def candles_with_profile(
         As for `volume_profile`.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -166,14 +171,14 @@ def candles_with_profile(
     >>> drawn.lines["POC"].get_label(), drawn.axes.price.get_title(loc="left")
     ('POC 61', 'Candles and volume profile · X BTCUSDT')
     """
-    style.zone(timezone)
+    zone = zone_of(timezone, session)
     rules = Rules(share, rule, tie, stop, row_size)
     places = panels() if axes is None else axes
     if not isinstance(places, Panels):
         places = Panels(*style.several_axes(places, 3, "three: price, profile, volume; or panels()"))
     drawn = draw_on(
         lambda *several: fill_candles_with_profile(
-            several, candles, profile, rules=rules, quote=quote, timezone=timezone
+            several, candles, profile, rules=rules, quote=quote, session=session, timezone=zone
         ),
         places[:3],
         title=title,
@@ -191,6 +196,7 @@ def fill_candles_with_profile(
     *,
     rules: Rules,
     quote: str | None,
+    session: Session | None,
     timezone: str | tzinfo,
 ) -> Facts:
     """Show candles, a volume profile and volumes on three panels."""
@@ -203,8 +209,8 @@ def fill_candles_with_profile(
     named, volumes = replace(bars, identity=identity), replace(volumes, identity=identity)
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, identity=identity))
     time_note = _time_of_profile(volumes, profile, rows.levels.identity, timezone)
-    shown = add_candles(price, named, timezone)
-    add_volume(volume_panel, volumes, timezone, quote=quote)
+    shown = add_candles(price, named, timezone, session=session)
+    add_volume(volume_panel, volumes, timezone, quote=quote, session=session)
     if bars.start.size:
         volume_panel.x.window, volume_panel.x.limits = price.x.window, price.x.limits
     marks, facts = add_profile(profile_panel, rows, quote=quote, suffix="_beside")

@@ -261,6 +261,16 @@ class _Drawn:
         layout: dict[str, Any] = {"title": title, "showgrid": about.has_grid}
         if about.kind == "time":
             limits = np.array(about.limits or (0.0, 1.0))
+            if about.runs is not None:
+                begins, ends = (self.page.clock.texts(times) for times in about.runs)
+                layout["rangebreaks"] = [
+                    {"bounds": list(pair)} for pair in zip(ends, begins[1:], strict=False)
+                ]
+                layout |= {
+                    "tickmode": "array",
+                    "tickvals": self.page.clock.texts(np.array([*(about.fixed or ())])),
+                }
+                layout["ticktext"] = [text.replace("\n", "<br>") for text in (about.fixed or {}).values()]
             return layout | {
                 "type": "date",
                 "rangeslider": {"visible": False},
@@ -404,7 +414,8 @@ class _Drawn:
         across, along = ("y", "x") if mark.is_upright else ("x", "y")
         names = {"x": self.x, "y": self.y}
         ends = {f"{across}0": 0, f"{across}1": 1, f"{across}ref": f"{names[across]} domain"}
-        ends |= {f"{along}0": mark.at, f"{along}1": mark.at, f"{along}ref": names[along]}
+        at = self.positions([mark.at])[0] if mark.is_upright else mark.at
+        ends |= {f"{along}0": at, f"{along}1": at, f"{along}ref": names[along]}
         self._add_shape(mark, type="line", line=_line(mark), **ends)
 
     def add_band(self, mark: model.Band) -> None:

@@ -150,11 +150,12 @@ def _joined(series: Bars) -> tuple[NDArray[np.int64], dict[str, Any]]:
     )
     start, first = np.unique(starts_of(series.start, length), return_index=True)
     identity = replace(series.identity, interval=alias or series.identity.interval)
+    note = ", ".join(filter(None, (series.note, f"joined from {rows:,} rows")))
     return first, {
         "identity": identity,
         "start": start,
         "width": length,
-        "note": f"joined from {rows:,} rows",
+        "note": note,
     }
 
 

@@ -20,6 +20,7 @@ from tidytape.plot import (
     _panels,
     _profile,
 )
+from tidytape.plot._closed import zone_of
 from tidytape.plot._plotly import Place, figure, stacked
 from tidytape.query._values import TimeLike
 from tidytape.sessions import Session
@@ -36,7 +37,13 @@ _PROFILE: tuple[Place, ...] = (
 
 
 def candles(
-    frame: IntoFrame, /, *, title: str | None = None, timezone: str | tzinfo = "UTC", dark: bool = False
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
+    dark: bool = False,
 ) -> Figure:
     """Return candles, as `tidytape.plot.candles` draws them.
 
@@ -46,6 +53,8 @@ def candles(
     ----------
     frame : frame, n rows, key timestamp, any order
         As for `tidytape.plot.candles`. [quote per coin]
+    session
+        As for `tidytape.plot.candles`.
 
     Returns
     -------
@@ -65,13 +74,14 @@ def candles(
     >>> figure.layout.yaxis.title.text, sum(len(trace.x) for trace in figure.data)
     ('Price [USDT per BTC]', 2)
     """
+    zone = zone_of(timezone, session)
     return figure(
         "candles",
-        lambda panel: _candles.fill_candles(panel, frame, timezone=timezone),
+        lambda panel: _candles.fill_candles(panel, frame, session=session, timezone=zone),
         height=5.4,
         dark=dark,
         title=title,
-        timezone=timezone,
+        timezone=zone,
     )
 
 
@@ -81,7 +91,8 @@ def volume(
     *,
     quote: str | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return the traded volume of each interval, as `tidytape.plot.volume` draws it.
@@ -92,6 +103,8 @@ def volume(
         As for `tidytape.plot.volume`. [as ``amount_unit`` says]
     quote : str, optional
         As for `tidytape.plot.volume`.
+    session
+        As for `tidytape.plot.volume`.
 
     Returns
     -------
@@ -99,13 +112,14 @@ def volume(
         One bar per row. If there are more than 5,000 rows, bars of the finest interval that fits; the title then says
         so.
     """
+    zone = zone_of(timezone, session)
     return figure(
         "volume",
-        lambda panel: _candles.fill_volume(panel, frame, quote=quote, timezone=timezone),
+        lambda panel: _candles.fill_volume(panel, frame, quote=quote, session=session, timezone=zone),
         height=3.4,
         dark=dark,
         title=title,
-        timezone=timezone,
+        timezone=zone,
     )
 
 
@@ -157,7 +171,8 @@ def candles_with_profile(
     row_size: float | Decimal | None = None,
     quote: str | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return candles, volume and volume profile, as `tidytape.plot.candles_with_profile` draws them.
@@ -170,6 +185,8 @@ def candles_with_profile(
         As for `tidytape.plot.candles_with_profile`.
     share, rule, tie, stop, row_size, quote
         As for `tidytape.plot.volume_profile`.
+    session
+        As for `tidytape.plot.candles_with_profile`.
 
     Returns
     -------
@@ -178,16 +195,17 @@ def candles_with_profile(
         title then says so.
     """
     rules = _profile.Rules(share, rule, tie, stop, row_size)
+    zone = zone_of(timezone, session)
     return figure(
         "candles_with_profile",
         lambda *panels: _panels.fill_candles_with_profile(
-            panels, candles, profile, rules=rules, quote=quote, timezone=timezone
+            panels, candles, profile, rules=rules, quote=quote, session=session, timezone=zone
         ),
         height=6.4,
         places=_PROFILE,
         dark=dark,
         title=title,
-        timezone=timezone,
+        timezone=zone,
     )
 
 
