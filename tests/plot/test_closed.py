@@ -63,7 +63,7 @@ def test_times_are_those_of_the_session_and_breaks_are_lines(ax):
     assert ax.get_xlabel() == "Time [America/New_York], 2024-10-31 to 2024-11-04"
     texts = [text.get_text() for text in ax.get_xticklabels()]
     assert [text for text in texts if "\n" in text] == ["09:30\n31 Oct", "09:30\n01 Nov", "09:30\n04 Nov"]
-    (rules,) = [[mark.at for mark in drawn.model.panels[0].marks if mark.order == 0.5]]
+    (rules,) = [[mark.at for mark in drawn.model.panels[0].marks if mark.order == 2.05]]
     assert [f"{num2date(at, NEW_YORK):%d %H:%M}" for at in rules] == ["01 09:30", "04 09:30"]
     plot.candles(bars(), session=STOCKS, timezone="UTC", ax=(other := Figure().add_subplot()))
     assert other.get_xlabel().startswith("Time [UTC]")
@@ -80,7 +80,7 @@ def test_a_market_that_never_closes_looks_as_without_a_session(ax):
     day = plot.candles(frame, session=Session.utc_day(), ax=ax)
     plain = plot.candles(frame, ax=Figure().add_subplot())
     assert_array_equal(day.wicks.get_segments(), plain.wicks.get_segments())
-    assert [mark for mark in day.model.panels[0].marks if mark.order == 0.5] == []
+    assert [mark for mark in day.model.panels[0].marks if mark.order == 2.05] == []
 
 
 def test_many_sessions_have_a_tick_per_date_and_joined_candles_stay_in_them(ax):

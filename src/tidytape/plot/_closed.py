@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from datetime import tzinfo
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.dates import num2date
@@ -76,4 +76,10 @@ def show_runs(panel: Panel, runs: tuple[Floats, Floats], timezone: str | tzinfo)
     first, last = (num2date(time, zone) for time in (begins[0], ends[-1] - 1e-6))  # type: ignore[no-untyped-call]
     panel.x.note = " to ".join(dict.fromkeys([f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"]))
     for begin in begins[1:][begins[1:] > ends[:-1]]:
-        panel.add(Rule(float(begin), is_upright=True, colour=panel.ground.around.quiet, width=0.6, order=0.5))
+        look: dict[str, Any] = {
+            "colour": panel.ground.around.quiet,
+            "width": 0.9,
+            "dashes": (0, (3, 2)),
+            "order": 2.05,
+        }
+        panel.add(Rule(float(begin), is_upright=True, **look))
