@@ -232,19 +232,37 @@ def _add_rows(
         panel.ground.diverging(colours.down, colours.up, middle_ink=middle_ink), -extreme, extreme
     )
     texts, font = _numbers(panel, rows, height, width)
-    box = np.array([middle - half, middle + half, low, low + height])
+    left_edge, right_edge, top = middle - half, middle + half, low + height
     amount = f",.6~r}} {identity.amounts(quote, style.price_text(height, height))}"
     hover = f"<br>Sold: %{{customdata[0]:{amount}<br>Bought: %{{customdata[1]:{amount}"
     look: dict[str, Any] = {"name": "levels", "edge": panel.ground.face, "width": 0.4, "order": 1.5}
     sides = np.stack([rows.sell, rows.buy])
-    levels = panel.add(Boxes(*box, delta, scale, texts, period=width, data=sides, hover=hover, **look))
+    levels = panel.add(
+        Boxes(
+            left_edge,
+            right_edge,
+            low,
+            top,
+            values=delta,
+            scale=scale,
+            texts=texts,
+            period=width,
+            data=sides,
+            hover=hover,
+            **look,
+        )
+    )
     if font:
         inks: Any = [{"color": style.on(tuple(colour[:3]))} for colour in scale.colours(scale.norm(delta))]
         place = {"ha": "center", "va": "center_baseline", "size": font}
         panel.add(Texts(middle, (rows.row + 0.5) * height, texts, place, inks, name="numbers", order=2.6))
     line_scale = min(_room(panel, width)[0] / 40, 1.0)  # marks are thinner if intervals are narrow
+    is_poc = _is_poc(rows)
     pocs = Boxes(
-        *box[:, _is_poc(rows)],
+        left_edge[is_poc],
+        right_edge[is_poc],
+        low[is_poc],
+        top[is_poc],
         name="pocs",
         label="POC",
         width=max(1.4 * line_scale, 0.6),
@@ -259,8 +277,8 @@ def _add_rows(
     bar_inset = 0.02 * width  # distance of the bars from the edge of a rectangle
     marks: list[Mark] = [panel.add(pocs)]
     for mask, x, colour, name in (
-        (has_buy_imbalance, middle + half - bar_inset, style.CYCLE[2], "Buy"),
-        (has_sell_imbalance, middle - half + bar_inset, style.CYCLE[3], "Sell"),
+        (has_buy_imbalance, right_edge - bar_inset, style.CYCLE[2], "Buy"),
+        (has_sell_imbalance, left_edge + bar_inset, style.CYCLE[3], "Sell"),
     ):
         ends = x[mask], x[mask], low[mask] + 0.08 * height, low[mask] + 0.92 * height
         bars = Segments(
