@@ -254,6 +254,14 @@ def test_errors_are_those_of_the_static_functions(case):
 # --- subjects ---
 
 
+def test_hovering_over_a_time_shows_its_values_on_all_panels(client):
+    levels = client.volume_profile(interval="1d", **SPOT, **DAYS)
+    layout = interactive.candles_with_profile(candles(client), levels).layout
+    assert layout.hovermode == "x unified"
+    assert layout.xaxis2.title.text.startswith("Volume<br>[")  # the panel is narrow
+    assert interactive.volume_profile(levels).layout.hovermode == "closest"
+
+
 @pytest.mark.slow
 def test_a_book_of_many_cells_is_one_image_and_a_grid_of_the_largest(client):
     book = client.book_heatmap(interval="5m", **SPOT, **DAYS)

@@ -30,6 +30,7 @@ _DPI = 100
 _IMAGE_DPI = 200  # twice the resolution of the figure, so that users can zoom in
 _FACES = {False: "#ffffff", True: "#15191d"}  # background by ``dark``
 _SHARES = (0.775, 0.77)  # width and height of axes as shares of those of the figure
+_NARROW = 0.3  # share of the figure's width
 _GAP = 0.035  # distance between panels as a share of the height
 _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 _COLOURS = 33  # number of colours of a scale
@@ -134,7 +135,11 @@ class _Page:
             # A shared horizontal axis is below the lowest of its panels.
             lowest = [place[1] for place in self.places if place[0] == x][-1]
             drawn = _Drawn(self, panel, x, y)
-            self._add_axis(axes, x, drawn.axis("x") | {"anchor": lowest, "domain": x_range}, panel)
+            x_axis = drawn.axis("x") | {"anchor": lowest, "domain": x_range}
+            if x_range[1] - x_range[0] < _NARROW:  # there the label needs two lines
+                label = x_axis["title"]["text"].replace(" [", "<br>[")
+                x_axis |= {"title": {"text": label, "font": {"size": 11}}, "nticks": 4, "tickangle": 0}
+            self._add_axis(axes, x, x_axis, panel)
             self._add_axis(axes, y, drawn.axis("y") | {"anchor": x, "domain": y_range}, panel)
             drawn.add_marks()
             if panel.twin is not None:

@@ -174,7 +174,7 @@ def add_profile(
     facts: Facts = dict.fromkeys(
         ("buy", "sell", "volume", "value_area", "poc", "vah", "val", "share", "row_height")
     ) | {"lines": {}, "note": ""}
-    panel.is_unified, panel.is_empty = False, area is None
+    panel.is_empty = area is None
     if area is None:
         return [], facts
     edges, volumes = _drawn_rows(rows.levels, area.step)

@@ -146,7 +146,6 @@ def fill_term_structure(
         add_map(panel, by_time, name, unit, interval=interval, by_tenor=by_tenor, timezone=timezone)
         return facts
 
-    panel.is_unified = False
     panel.x = Axis("Tenor" if by_tenor else "Time to expiry", "d, log scale", is_log=True)
     # A tick at each tenor has its short name above its number of days.
     panel.x.fixed = {float(tenor.days): f"{tenor.alias}\n{tenor.days}" for tenor in Tenor}
