@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from analytics.matrix import Case
 from tidytape import plot
 from tidytape.analytics import cross, options, quality
 
-__all__ = ["WITHOUT_FRAME", "cases", "drawn_numbers"]
+__all__ = ["PICTURES", "WITHOUT_FRAME", "cases", "drawn_numbers"]
 
 WITHOUT_FRAME = {
     "interactive": "the same pictures for the browser",
@@ -37,6 +37,10 @@ _PLACES: dict[str, Any] = {
     "order_flow": lambda figure: {"axes": figure.subplots(3, sharex=True)},
     "open_interest": lambda figure: {"axes": figure.subplots(3, sharex=True)},
 }
+
+
+PICTURES: dict[str, Callable[[], plot.Drawing]] = {}
+"""What draws the picture of each case, once `cases` was called."""
 
 
 def drawn_numbers(figure: Figure) -> pl.DataFrame:
@@ -78,13 +82,18 @@ def _of_artist(artist: Artist) -> Iterator[Any]:
 def _picture(name: str, frames: Sequence[pl.DataFrame], *others: str, label: str = "", **asked: Any) -> Case:
     """Return the case of a function, whose last frames are those of the arguments that ``others`` names."""
 
-    def draw(*drawn: Any) -> pl.DataFrame:
+    def picture(*drawn: Any) -> plot.Drawing:
         figure = Figure(figsize=(8, 5), dpi=100)
         place = _PLACES.get(name, lambda figure: {"ax": figure.add_subplot()})(figure)
         first = len(drawn) - len(others)
-        getattr(plot, name)(*drawn[:first], **dict(zip(others, drawn[first:], strict=True)), **place, **asked)
-        return drawn_numbers(figure)
+        named = dict(zip(others, drawn[first:], strict=True))
+        answer: plot.Drawing = getattr(plot, name)(*drawn[:first], **named, **place, **asked)
+        return answer
 
+    def draw(*drawn: Any) -> pl.DataFrame:
+        return drawn_numbers(picture(*drawn).figure)
+
+    PICTURES[f"{name} {label}".strip()] = partial(picture, *frames)
     return Case(name, draw, frames, ["place"], own_kind=True, label=label)
 
 

@@ -26,10 +26,9 @@ from tidytape import plot
 from tidytape.analytics import cross, options, profile, quality
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style
-from tidytape.plot.interactive._canvas import split_label
-from tidytape.plot.interactive._coarser import MOST_CANDLES
-from tidytape.plot.interactive._image import MOST_CELLS
-from tidytape.plot.interactive._thin import MOST_POINTS, points_to_send
+from tidytape.plot._plotly import MOST_CELLS
+from tidytape.plot._series import MOST_CANDLES
+from tidytape.plot._thin import MOST_POINTS, points_to_send
 
 pytest.importorskip("plotly")
 interactive = plot.interactive
@@ -206,7 +205,7 @@ def test_the_numbers_the_units_and_the_title_are_those_of_the_static_picture(cas
 
 @pytest.mark.slow
 def test_hovering_says_units_and_pages_are_small(case, figure):
-    labels = [split_label(title) for title in titles_of(figure)]
+    labels = [title.removesuffix("]").partition(" [")[::2] for title in titles_of(figure)]
     units = {unit.removesuffix(", log scale") for name, unit in labels if name != "Time"} - {"", "log scale"}
     templates = [trace.hovertemplate for trace in figure.data if trace.hoverinfo != "skip"]
     assert templates
@@ -253,6 +252,14 @@ def test_errors_are_those_of_the_static_functions(case):
 
 
 # --- subjects ---
+
+
+def test_hovering_over_a_time_shows_its_values_on_all_panels(client):
+    levels = client.volume_profile(interval="1d", **SPOT, **DAYS)
+    layout = interactive.candles_with_profile(candles(client), levels).layout
+    assert layout.hovermode == "x unified"
+    assert layout.xaxis2.title.text.startswith("Volume<br>[")  # the panel is narrow
+    assert interactive.volume_profile(levels).layout.hovermode == "closest"
 
 
 @pytest.mark.slow
@@ -442,9 +449,7 @@ def test_more_candles_than_a_page_shows_are_joined_exactly(number, interval, len
     assert wanted.height <= MOST_CANDLES
     for name in ("open", "high", "low", "close"):
         assert_array_equal(getattr(trace, name), wanted[name])
-    of, note = figure.layout.title.subtitle.text.split("<br>")
-    assert of == f"X BTCUSDT, {interval}"
-    assert f"{number:,}" in note
+    assert figure.layout.title.subtitle.text == f"X BTCUSDT, {interval}, joined from {number:,} rows"
     bars = interactive.volume(frame).data[0]
     assert bars.y.sum() == frame["volume"].sum()
     assert len(figure.to_json()) < 600_000
@@ -467,11 +472,22 @@ def test_exactly_as_many_candles_as_a_page_shows_stay_as_they_are():
     assert figure.layout.title.subtitle.text == "X BTCUSDT, 1m"
 
 
-def test_candles_that_no_interval_joins_are_refused():
+def test_candles_that_no_interval_joins_are_joined_by_twos():
     frame = minutes(6_000).drop("interval")
     times = pl.Series([START + timedelta(seconds=11 * place) for place in range(6_000)])
-    with pytest.raises(QueryError, match="at most 5,000"):
-        interactive.candles(frame.with_columns(timestamp=times.dt.cast_time_unit("ns")))
+    trace = interactive.candles(frame.with_columns(timestamp=times.dt.cast_time_unit("ns"))).data[0]
+    assert trace.xperiod == 22_000
+    assert len(trace.x) in {3_000, 3_001}
+    assert trace.high.max() == frame["high"].max()
+
+
+def test_both_libraries_show_the_same_joined_candles(ax):
+    frame = minutes(30_000)
+    trace = interactive.candles(frame).data[0]
+    lows, highs = np.array(plot.candles(frame, ax=ax).wicks.get_segments())[:, :, 1].T
+    assert_array_equal(trace.low, lows)
+    assert_array_equal(trace.high, highs)
+    assert ax.get_title(loc="left") == "Candles · X BTCUSDT, 15m, joined from 30,000 rows"
 
 
 def test_a_long_line_keeps_its_extremes_and_its_gaps():

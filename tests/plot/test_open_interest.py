@@ -58,7 +58,7 @@ def test_each_change_has_the_colour_of_its_quadrant(axes, native):
         "long unwinding: price down, OI down (25%)",
     ]
     assert_allclose(drawn.lines["A X"].get_ydata(), [50, 52, 51, 53, 49, 49])
-    assert len(drawn.candles.bodies.get_paths()) == 5
+    assert len(drawn.bodies.get_paths()) == 5
     axes[0].figure.canvas.draw()
 
 

@@ -45,7 +45,7 @@ def test_deltas_and_their_sum_stand_below_the_candles(candles, sides, axes, nati
     assert_allclose(drawn.cvd.get_data().values, [2, -1, np.nan, -1])
     start = candles["timestamp"][0]
     assert_allclose(drawn.cvd.get_data().edges, date2num(start) + np.arange(5) / 24)
-    assert len(drawn.candles.bodies.get_paths()) == 3
+    assert len(drawn.bodies.get_paths()) == 3
 
 
 def test_sums_are_those_of_analytics(candles, sides, axes):

@@ -27,9 +27,9 @@ def test_lines_cross_candles_and_profile_at_one_price(hours, levels, axes, nativ
     assert list(drawn.lines) == ["VAH", "POC", "VAL"]
     for name, line in drawn.lines.items():
         assert line.axes is axes.price
-        assert list(line.get_ydata()) == list(drawn.profile.lines[name].get_ydata())
+        assert list(line.get_ydata()) == list(drawn.lines_beside[name].get_ydata())
     assert drawn.value_area.axes is axes.price
-    assert drawn.profile.poc == 60.0
+    assert drawn.poc == 60.0
 
 
 def test_panels_show_the_same_prices_and_times(hours, levels, axes):

@@ -125,7 +125,7 @@ def test_a_profile_of_candles_is_drawn(hours):
     bars = hours((0, 60.0, 64.0, 59.0, 62.0, 5.0), (1, 62.0, 63.0, 58.0, 59.0, 7.0))
     profile = aggregate.candle_profile(bars, interval="1d", block_size=1, spreading="uniform")
     drawn = plot.candles_with_profile(bars, profile, axes=plot.panels(Figure()))
-    assert drawn.profile.volume.get_data().values.sum() == pytest.approx(12.0)
+    assert drawn.volume.get_data().values.sum() == pytest.approx(12.0)
 
 
 @pytest.mark.slow

@@ -17,13 +17,18 @@ from tables import each_row
 from tidytape import plot
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._coverage import label_rows
+from tidytape.plot._matplotlib import label_rows
+from tidytape.plot._tracks import from_above, line_of
 
 
 def contrast(one, other):
     """The W3C's contrast ratio of two colours."""
     light, dark = sorted((style._luminance(to_rgb(one)), style._luminance(to_rgb(other))), reverse=True)
     return (light + 0.05) / (dark + 0.05)
+
+
+def is_dark(ax):
+    return style.Ground.of(ax).is_dark
 
 
 def axes(face, ground="white"):
@@ -48,27 +53,25 @@ def test_colours_of_several_series_are_seen_on_white_and_on_black(face):
 
 
 def test_lines_beyond_the_colours_differ_in_dashes():
-    ax = axes("white")
-    looks = [style.look(ax, place) for place in range(24)]
-    assert len({(look["color"], look["linestyle"]) for look in looks}) == 24
+    ground = style.Ground.of(axes("white"))
+    looks = [ground.look(place) for place in range(24)]
+    assert len({(look["colour"], look["dashes"]) for look in looks}) == 24
 
 
 def test_lines_end_with_markers_that_differ_and_are_listed_as_they_end():
-    ax = axes("white")
-    values = ([1.0, 2.0, np.nan], [3.0, 9.0, 5.0], [7.0, 1.0, 1.0])
-    lines = [ax.plot(ends, **style.look(ax, place))[0] for place, ends in enumerate(values)]
-    for line in lines:
-        style.mark_end(line)
-    assert [line.get_markevery() for line in lines] == [[1], [2], [2]]
-    assert len({line.get_marker() for line in lines}) == 3
-    assert style.from_above(lines) == [lines[1], lines[0], lines[2]]
+    ground = style.Ground.of(axes("white"))
+    values = [np.array(ends) for ends in ([1.0, 2.0, np.nan], [3.0, 9.0, 5.0], [7.0, 1.0, 1.0])]
+    lines = [line_of(np.arange(3.0), ends, **ground.look(place)) for place, ends in enumerate(values)]
+    assert [line.marked for line in lines] == [[1], [2], [2]]
+    assert len({line.marker for line in lines}) == 3
+    assert from_above(lines) == [lines[1], lines[0], lines[2]]
 
 
 def test_a_title_that_a_narrow_figure_would_cut_off_is_smaller():
     sizes = []
     for width in (9, 5):
         ax = Figure(figsize=(width, 4)).add_subplot()
-        style.title(ax, "Market profile", "DEMO_SPOT BTCUSDT, 2 sessions of 1 d", "rows of 50 USDT")
+        style.write_title(ax, "Market profile · DEMO_SPOT BTCUSDT, 2 sessions of 1 d, rows of 50 USDT")
         (text,) = [text for text in ax.findobj(Text) if text.get_text().startswith("Market profile")]
         sizes.append(text.get_size())
     assert sizes[0] == 12
@@ -125,16 +128,16 @@ def test_a_style_of_matplotlib_suffices(hours, levels):
 
 
 def test_transparent_axes_are_those_of_the_figure_behind():
-    assert style.is_dark(axes("none", "#202020"))
-    assert not style.is_dark(axes("none", "white"))
-    assert style.is_dark(axes("black", "none"))  # a figure without a face lies on what its axes are made for
+    assert is_dark(axes("none", "#202020"))
+    assert not is_dark(axes("none", "white"))
+    assert is_dark(axes("black", "none"))  # a figure without a face lies on what its axes are made for
     figure = Figure(facecolor="black")
-    assert style.is_dark(figure.subfigures(1, 2)[0].add_subplot(facecolor="none"))
+    assert is_dark(figure.subfigures(1, 2)[0].add_subplot(facecolor="none"))
 
 
 @pytest.mark.parametrize("face", ["white", "black"])
 def test_shades_begin_near_the_face_and_grow_away_from_it(face):
-    colours = style.shades(axes(face), style.CYCLE[0])
+    colours = style.Ground.of(axes(face)).shades(style.CYCLE[0])
     ratios = [contrast(colours(share)[:3], face) for share in np.linspace(0, 1, 20)]
     assert ratios == sorted(ratios)
     assert ratios[0] < 1.4
@@ -146,7 +149,7 @@ def test_shades_begin_near_the_face_and_grow_away_from_it(face):
 )
 @pytest.mark.parametrize("is_log", [True, False])
 def test_every_colour_bar_has_ticks(low, high, is_log):
-    ticks = style._ticks(low, high, is_log=is_log)
+    ticks = style.bar_ticks(low, high, is_log=is_log)
     assert 2 <= len(ticks) <= 9
     assert all(low <= tick <= high for tick in ticks)
     ax = axes("white")
@@ -174,8 +177,8 @@ def test_a_dollar_in_a_name_begins_no_formula():
     name = r"$x^2_{\frac and $WIF"
     ax = axes("white")
     ax.plot([0, 1], label=name)
-    style.title(ax, name)
-    style.x_label(ax, name)
+    style.write_title(ax, name)
+    style.name_axis(ax.xaxis, name)
     style.legend(ax, title=name)
     style.colour_bar(ax, ax.imshow([[0, 1]]), name)
     label_rows(ax, [name, name], [name, name], [name, name])

@@ -9,7 +9,7 @@ from matplotlib.dates import date2num
 from numpy.testing import assert_allclose
 
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.plot._tracks import draw_line, tracks
+from tidytape.plot._tracks import line_of, tracks
 
 START = datetime(2024, 8, 8, tzinfo=UTC)
 HOUR = 1 / 24
@@ -74,11 +74,11 @@ def test_without_an_interval_a_value_counts_until_the_next_one_if_that_is_not_la
     assert_allclose(track.line("value")[1], [0, 5, 11, 16, np.nan, 40])
 
 
-def test_a_value_between_gaps_is_a_dot(ax):
+def test_a_value_between_gaps_is_a_dot():
     values = np.array([1, 2, np.nan, 3, np.nan, 4])
-    line = draw_line(ax, np.arange(6.0), values)
-    assert (line.get_marker(), line.get_markevery()) == ("o", [3, 5])
-    assert draw_line(ax, np.arange(2.0), values[:2]).get_marker() == "None"
+    line = line_of(np.arange(6.0), values)
+    assert (line.marker, line.marked) == ("o", [3, 5])
+    assert line_of(np.arange(2.0), values[:2]).marker is None
 
 
 def test_what_is_no_number_is_unknown():

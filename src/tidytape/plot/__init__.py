@@ -21,13 +21,16 @@
 - `term_structure` : implied volatility or skew by tenor or by days to expiry.
 - `completeness` : how complete series are, as a calendar.
 - `coverage` : first and last time and gaps of each market in a lake or a service.
+- `Drawing` : what each of these functions returns.
 - `interactive` : the same pictures as Plotly figures, in which you can zoom and read values.
 - `live` : a live frame, drawn anew as it grows; `live_widget` : the same as a widget, where plotly is installed.
 
-Every function draws on the axes that you pass, or on a new figure, and returns an object that holds the artists:
-``drawn.figure.savefig("drawn.png")`` saves the picture. "Returns" of a function names the other attributes of its
-object. No function shows a window, and none changes a setting or another figure. Polars and pandas frames look the
-same, and times may be datetimes with a zone or int64 nanoseconds since the epoch.
+Every function draws on the axes that you pass, or on a new figure, and returns a `Drawing`: ``drawn.save("drawn.png")``
+writes the picture to a file, and "Returns" of a function names its artists and numbers. A picture of several panels
+takes ``axes``, one per panel from the top down; any other takes ``ax``. ``title`` replaces the title. No function shows
+a window, and none changes a setting or another figure. Polars and pandas frames look the same, and times may be
+datetimes with a zone or int64 nanoseconds since the epoch. More than 5,000 candles are joined to candles of a coarser
+interval, and the title says so.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ from tidytape.plot._heatmap import book_heatmap
 from tidytape.plot._liquidations import liquidation_heatmap, liquidations
 from tidytape.plot._live import live
 from tidytape.plot._market_profile import market_profile
+from tidytape.plot._matplotlib import Drawing
 from tidytape.plot._open_interest import open_interest
 from tidytape.plot._order_flow import order_flow
 from tidytape.plot._panels import candles_with_profile, panels
@@ -56,6 +60,7 @@ from tidytape.plot._volatility import skew, volatility
 from tidytape.plot._widget import live_widget
 
 __all__ = [
+    "Drawing",
     "book_heatmap",
     "candles",
     "candles_with_profile",

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.patches import StepPatch
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._closed import inside, show_runs, zone_of
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Axis, Candles, Facts, Panel, Steps
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
-
-BODY = 0.72  # width of a body as a share of the interval; the rest is a gap between bodies
-
-
-@dataclass(frozen=True, slots=True)
-class Candles(OnePanel):
-    """What `candles` drew."""
-
-    wicks: LineCollection
-    bodies: PolyCollection
+from tidytape.sessions import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Volume(OnePanel):
-    """What `volume` drew."""
-
-    steps: StepPatch
-
-
-def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Candles:
+def candles(
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    ax: Axes | None = None,
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
+) -> Drawing:
     """Draw candles, or open interest as candles: a wick from low to high, a body between open and close.
 
     A candle is as wide as its interval, which starts at ``timestamp``. It is blue if it closed higher than it
@@ -47,14 +38,19 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
         Schema TRADE_SIDE_AGNOSTIC_AGG of one market, one side of TRADE_AGG, or OPEN_INTEREST_AGG. Uses ``timestamp``
         [UTC], ``open``, ``high``, ``low`` and ``close`` [quote per coin; of open interest as ``amount_unit`` says];
         identity columns, if present, give title, units and interval. A row that lacks a price is a gap.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades. The axis then leaves out closed time, with a line at each break. Values outside of the
+        sessions are left out, and the title says how many.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
-    Candles
+    Drawing
         The artists, one line and one rectangle per candle. For a frame without candles the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -81,21 +77,26 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     >>> len(drawn.bodies.get_paths()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    series = candle_series(frame, "frame")
-    ax = style.one_axes(ax, 12, 6, timezone)
-    drawn = draw_candles(ax, series, timezone)
-    style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.identity.title)
-    return drawn
+    zone = zone_of(timezone, session)
+    return draw(
+        lambda panel: fill_candles(panel, frame, session=session, timezone=zone),
+        ax,
+        (12, 6),
+        title=title,
+        timezone=zone,
+    )
 
 
 def volume(
     frame: IntoFrame,
     /,
     *,
+    title: str | None = None,
     ax: Axes | None = None,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
-) -> Volume:
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
+) -> Drawing:
     """Draw the traded volume of each interval.
 
     Parameters
@@ -103,16 +104,21 @@ def volume(
     frame : frame, n rows, key timestamp, any order
         As for `candles`. Uses ``timestamp`` [UTC] and ``volume`` [as ``amount_unit`` says]. A row that lacks its volume
         is a gap.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades. The axis then leaves out closed time, with a line at each break. Values outside of the
+        sessions are left out, and the title says how many.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
-    Volume
+    Drawing
         The artist. For a frame with no volume the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -136,84 +142,90 @@ def volume(
     >>> drawn.steps.get_data().values, drawn.ax.get_ylabel()
     (array([ 5.,  7., nan,  2.]), 'Volume [BTC]')
     """
-    series = volume_series(frame, "frame")
-    ax = style.one_axes(ax, 12, 3, timezone)
-    drawn = draw_volume(ax, series, timezone, quote=quote)
-    style.title(ax, "Volume", series.identity.title)
-    return drawn
-
-
-def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Candles:
-    """Draw candles without a title."""
-    middle = series.start + series.width / 2
-    wicks = np.stack([_points(middle, series.low), _points(middle, series.high)], axis=1)
-    left_edge, right_edge = (middle + sign * series.width * BODY / 2 for sign in (-1, 1))
-    corners = [
-        (left_edge, series.open),
-        (left_edge, series.close),
-        (right_edge, series.close),
-        (right_edge, series.open),
-    ]
-    bodies = np.stack([_points(x, y) for x, y in corners], axis=1)
-    direction = np.sign(series.close - series.open).astype(int)
-    palette = style.inside(ax)
-    colours = np.array([palette.flat, palette.up, palette.down])[direction]
-
-    # Draw all candles as two artists; one artist per candle would be slow. The edge shows a body of height 0 as a line.
-    drawn = Candles(
+    zone = zone_of(timezone, session)
+    return draw(
+        lambda panel: fill_volume(panel, frame, quote=quote, session=session, timezone=zone),
         ax,
-        LineCollection(list(wicks), colors=list(colours), linewidths=0.9, capstyle="butt", zorder=2.1),
-        PolyCollection(
-            list(bodies), facecolors=list(colours), edgecolors=list(colours), linewidths=0.7, zorder=2.2
-        ),
+        (12, 3),
+        title=title,
+        timezone=zone,
     )
-    ax.add_collection(drawn.wicks)
-    ax.add_collection(drawn.bodies)
-    style.frame_axes(ax, timezone)
+
+
+def fill_candles(panel: Panel, frame: IntoFrame, *, session: Session | None, timezone: str | tzinfo) -> Facts:
+    """Show candles on a panel."""
+    series = add_candles(panel, candle_series(frame, "frame"), timezone, session=session)
+    panel.title = style.titled("Open interest" if series.is_open_interest else "Candles", series.title)
+    return {}
+
+
+def fill_volume(
+    panel: Panel, frame: IntoFrame, *, quote: str | None, session: Session | None, timezone: str | tzinfo
+) -> Facts:
+    """Show volumes on a panel."""
+    series = add_volume(panel, volume_series(frame, "frame"), timezone, quote=quote, session=session)
+    panel.title = style.titled("Volume", series.title)
+    return {}
+
+
+def add_candles(
+    panel: Panel, series: CandleSeries, timezone: str | tzinfo, *, session: Session | None = None
+) -> CandleSeries:
+    """Add candles without a title; return those that are shown."""
+    series, runs = inside(series, session)
+    series = series.joined()
+    panel.over_time(timezone)
+    y, palette = panel.y, panel.colours
+    y.kind, y.name, y.unit = "price", "Price", series.identity.price_unit
     if series.is_open_interest:
-        style.amount_axis(ax.yaxis, series.identity.amounts(None), bins=8, name="Open interest")
-    else:
-        style.price_axis(ax.yaxis, series.identity.price_unit)
+        y.kind, y.name, y.unit, y.bins = "amount", "Open interest", series.identity.amounts(None), 8
+    prices = (series.open, series.high, series.low, series.close)
+    colours = (palette.up, palette.down, palette.flat)
+    panel.add(Candles(series.start, series.width, *prices, name="candles", colour=colours))
+    panel.is_empty = not series.start.size
     if series.start.size:
-        set_time_limits(ax, series.start, series.width)
-        ax.set_ylim(*padded_limits(series.low.min(), series.high.max()))
-    else:
-        style.no_data(ax)
-    return drawn
+        show_intervals(panel, series.start, series.width)
+        y.limits = padded_limits(series.low.min(), series.high.max())
+    if runs is not None:
+        show_runs(panel, runs, timezone)
+    return series
 
 
-def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote: str | None) -> Volume:
-    """Draw volumes without a title."""
+def add_volume(
+    panel: Panel,
+    series: VolumeSeries,
+    timezone: str | tzinfo,
+    *,
+    quote: str | None,
+    session: Session | None = None,
+) -> VolumeSeries:
+    """Add volumes without a title; return those that are shown."""
+    series, runs = inside(series, session)
+    series = series.joined()
+    panel.over_time(timezone)
+    panel.y = Axis("Volume", series.identity.amounts(quote), "amount", bins=4)
     edges, values = step_line(series.start, series.width, series.volume)
-    # Draw one outline instead of a bar per interval: thousands of bars thinner than a pixel would show moiré. The edge
-    # of the outline keeps narrow peaks visible.
-    drawn = Volume(
-        ax, ax.stairs(values, edges, fill=True, color=style.inside(ax).volume, linewidth=0.5, zorder=2)
-    )
-    style.frame_axes(ax, timezone)
-    style.amount_axis(ax.yaxis, series.identity.amounts(quote), bins=4)
+    # Draw one outline instead of a bar per interval: thousands of bars thinner than a pixel would show moiré.
+    panel.add(Steps(edges, values, has_zeros=True, name="steps", colour=panel.colours.volume, width=0.5))
+    panel.is_empty = not series.start.size
     if series.start.size:
-        set_time_limits(ax, series.start, series.width)
-        ax.set_ylim(0, series.volume.max() * 1.06 or 1)
-    else:
-        style.no_data(ax)
-    return drawn
+        show_intervals(panel, series.start, series.width)
+        panel.y.limits = (0.0, float(series.volume.max()) * 1.06 or 1.0)
+    if runs is not None:
+        show_runs(panel, runs, timezone)
+    return series
 
 
-def set_time_limits(ax: Axes, start: NDArray[np.float64], width: float) -> None:
+def show_intervals(panel: Panel, start: NDArray[np.float64], width: float) -> None:
     """Show every interval, with a small margin."""
-    first, last = start[0], start[-1] + width
-    style.show_times(ax, first, last, pad=0.01 * (last - first) + (width if start.size < 10 else 0))
+    first, last = float(start[0]), float(start[-1]) + width
+    panel.show_times(first, last, 0.01 * (last - first) + (width if start.size < 10 else 0))
 
 
 def padded_limits(low: float, high: float) -> tuple[float, float]:
     """Return axis limits with a margin; if ``low`` equals ``high``, a small range around the price."""
     pad = 0.04 * (high - low) or 0.001 * abs(high) or 1.0
-    return low - pad, high + pad
-
-
-def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.stack([x, y], axis=1)
+    return float(low - pad), float(high + pad)
 
 
 def step_line(

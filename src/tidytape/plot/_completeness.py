@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.patches import Patch
 from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
 
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, html_text
 from tidytape.plot import _style as style
-from tidytape.plot._coverage import ROW, TALLEST, bars, label_rows
+from tidytape.plot._coverage import ROW, TALLEST
 from tidytape.plot._frame import read_frame, with_datetimes
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Boxes, Facts, Key, Legend, Panel, Rows, Scale
 from tidytape.plot._series import Identity, numbers
 from tidytape.plot._tracks import IDENTITY_COLUMNS, Tracks, dates, labels
 
@@ -36,18 +35,14 @@ CLASSES = (
 _MOST_EDGED = 60  # with more columns than this, lines between them would take too much room
 
 
-@dataclass(frozen=True, slots=True)
-class Completeness(OnePanel):
-    """What `completeness` drew."""
-
-    rows: list[str]
-    spans: PolyCollection | None
-    notes: list[str]
-
-
 def completeness(
-    frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC"
-) -> Completeness:
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Drawing:
     """Draw how complete series are as a calendar: a row per series, a column per day or hour, gaps in strong colour.
 
     The text beside each row says which share of its intervals is present.
@@ -58,6 +53,8 @@ def completeness(
         As `tidytape.analytics.quality.completeness` returns it with ``every="1d"``, or ``"1h"`` for a short window.
         Uses ``start`` and ``end`` [UTC], ``completeness`` [1], and, if present, ``expected`` and ``present``; the other
         columns name the series.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise, as high as the rows need.
     timezone : str or tzinfo
@@ -65,7 +62,7 @@ def completeness(
 
     Returns
     -------
-    Completeness
+    Drawing
         The artists. For a frame without a known completeness the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -93,10 +90,71 @@ def completeness(
     >>> drawn.rows, drawn.spans.get_array().shape
     (['DEMO_PERP BTC-PERP', 'DEMO_SPOT BTCUSDT'], (48,))
     """
+    style.zone(timezone)
+    calendar = read_completeness(frame)
+    height = min(max(ROW * len({*calendar[1]}) + 1.1, 2.0), TALLEST)
+    return draw(
+        lambda panel: fill_completeness(panel, *calendar, timezone=timezone),
+        ax,
+        (9, height),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_completeness(
+    panel: Panel, calendar: nw.DataFrame[Any], series: list[str], title: str, *, timezone: str | tzinfo
+) -> Facts:
+    """Show completeness on a panel."""
+    start, end = (dates(calendar.get_column(name)) for name in ("start", "end"))
+    share = numbers(calendar, "frame", ("completeness",))["completeness"]
+    names = sorted(set(series))
+    rows = np.array([names.index(name) for name in series])
+    panel.over_time(timezone)
+    panel.x.has_grid = panel.y.has_grid = panel.is_unified = False
+    panel.title = style.titled("Completeness", title)
+    panel.is_empty = not names
+    if not names:
+        return {"rows": [], "spans": None, "notes": []}
+    palette = panel.colours
+    colours = ListedColormap(
+        [panel.ground.mixed(getattr(palette, name), strength) for _, name, strength, _ in CLASSES]
+    )
+    limits = [0, *(limit for limit, *_ in CLASSES[:-1]), 1 + _TINY]
+    scale = Scale(colours, BoundaryNorm(limits, colours.N))
+    texts = [
+        f"{name}<br>Complete: {value * 100:.4g} %"
+        for name, value in zip(map(html_text, series), share, strict=True)
+    ]
+    panel.add(
+        Boxes(
+            start,
+            end,
+            rows - 0.43,
+            rows + 0.43,
+            share,
+            scale,
+            texts,
+            [name for *_, name in CLASSES],
+            name="spans",
+            width=0.6,
+            edge=panel.ground.face if len(np.unique(start)) <= _MOST_EDGED else "face",
+        )
+    )
+    panel.x.limits = float(start.min()), float(end.max())
+    notes = _notes(calendar, rows, len(names))
+    panel.add(Rows([""] * len(names), names, notes))
+    class_numbers = sorted(set(np.asarray(scale.norm(share)).tolist()))
+    keys = [Key(colour=colours(number), label=CLASSES[number][-1]) for number in class_numbers]
+    panel.legend = Legend(keys, place="above")
+    return {"rows": names, "notes": notes}
+
+
+def read_completeness(frame: IntoFrame) -> tuple[nw.DataFrame[Any], list[str], str]:
+    """Return the rows that say a share, the name of each row's series, and the title."""
     calendar = read_frame(frame, "frame", ["start", "end", "completeness"])
     calendar = with_datetimes(with_datetimes(calendar, "frame", "start"), "frame", "end")
     calendar = calendar.filter(*(~nw.col(name).is_null() for name in ("start", "end", "completeness")))
-    start, end = (dates(calendar.get_column(name)) for name in ("start", "end"))
     share = numbers(calendar, "frame", ("completeness",))["completeness"]
     if not ((share >= 0) & (share <= 1 + _TINY)).all():
         raise QueryError(
@@ -104,46 +162,11 @@ def completeness(
             got=f"completeness from {share.min():g} to {share.max():g}",
             expected="shares from 0 to 1",
         )
-    series, title = _series(calendar)  # the name of each row's series
-    if len({*zip(series, start.tolist(), strict=True)}) < len(series):
+    series, title = _series(calendar)
+    if len({*zip(series, calendar.get_column("start").to_list(), strict=True)}) < len(series):
         expected = "one row per series and start"
         raise QueryError("frame", got="several rows of one series and start", expected=expected)
-    names = sorted(set(series))
-    row_index = [names.index(name) for name in series]
-
-    ax = style.framed_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST), timezone)
-    ax.grid(visible=False)
-    style.title(ax, "Completeness", title)
-    if not names:
-        style.no_data(ax)
-        return Completeness(ax, [], None, [])
-    face = np.array(style.face(ax))
-    colours = ListedColormap(
-        [
-            face + share * (np.array(style.rgb(getattr(style.inside(ax), name))) - face)
-            for _, name, share, _ in CLASSES
-        ]
-    )
-    spans = PolyCollection(
-        bars(list(zip(row_index, start, end, strict=True)), height=0.86),
-        array=share,
-        cmap=colours,
-        norm=BoundaryNorm([0, *(limit for limit, *_ in CLASSES[:-1]), 1 + _TINY], colours.N),
-        edgecolors=[style.face(ax)] if len(np.unique(start)) <= _MOST_EDGED else "face",
-        linewidths=0.6,
-        zorder=2,
-    )
-    ax.add_collection(spans)
-    ax.set_xlim(start.min(), end.max())
-    notes = _notes(calendar, row_index, len(names))
-    label_rows(ax, [""] * len(names), names, notes)
-    class_numbers = sorted(set(np.asarray(spans.norm(share)).tolist()))
-    style.legend(
-        ax,
-        [Patch(color=colours(number), label=CLASSES[number][-1]) for number in class_numbers],
-        place="above",
-    )
-    return Completeness(ax, names, spans, notes)
+    return calendar, series, title
 
 
 def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:
@@ -162,7 +185,7 @@ def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:
     return [name_by_identity[identity] or "all" for identity in identities], title
 
 
-def _notes(frame: nw.DataFrame[Any], row_index: list[int], number: int) -> list[str]:
+def _notes(frame: nw.DataFrame[Any], row_index: NDArray[np.int64], number: int) -> list[str]:
     """Return for each series, as text, which share of its intervals is present in all rows together."""
     if not {"expected", "present"} <= {*frame.columns}:
         return [""] * number

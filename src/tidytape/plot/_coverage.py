@@ -10,36 +10,22 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedFormatter, FixedLocator
 from narwhals.stable.v2.dependencies import get_pandas
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
+from tidytape.errors import html_text
 from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame, with_datetimes
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Boxes, Facts, Key, Legend, Panel, Rows
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import dates
 
 Floats = NDArray[np.float64]
-
 TALLEST = 100.0  # largest height of a picture: matplotlib cannot write more than 65,536 pixels [in]
 ROW = 0.24  # height of a row [in]
-_BAR = 0.62  # height of a bar as a share of its row; the rest is a gap between bars
-_LETTER = 5.0  # usual width of a letter of a name [pt]
-_LINE = 9.0  # height that a label needs [pt]
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage(OnePanel):
-    """What `coverage` drew."""
-
-    rows: list[tuple[str, str]]
-    spans: PolyCollection | None
-    gaps: PolyCollection | None
-    notes: list[str]
+_HALF = 0.31  # half the height of a bar as a share of its row; the rest is a gap between bars
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +38,14 @@ class _Row:
     note: str
 
 
-def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Coverage:
+def coverage(
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Drawing:
     """Draw the times and gaps of the data: one row per market and table of events.
 
     Data types that are computed from the same events, such as candles and profiles of trades, share a row. A gap is
@@ -65,6 +58,8 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
         As ``client.describe()`` returns it. Uses ``exchange``, ``raw_symbol``, ``coin``, ``type``, ``first_timestamp``
         and ``last_timestamp`` [UTC], and, if present, ``tables``, ``rows``, ``gaps``, ``longest_gap``, ``gap_starts``
         and ``gap_ends``.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise, as high as the rows need.
     timezone : str or tzinfo
@@ -72,7 +67,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
 
     Returns
     -------
-    Coverage
+    Drawing
         The artists. If no row of the frame has times, the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -97,41 +92,70 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     >>> drawn.rows[:2]
     [('DEMO_PERP BTC-PERP', 'book'), ('DEMO_PERP BTC-PERP', 'funding')]
     """
+    style.zone(timezone)
+    rows = read_coverage(frame)
+    height = min(max(ROW * len(rows) + 1.1, 2.0), TALLEST)
+    return draw(
+        lambda panel: fill_coverage(panel, rows, timezone=timezone),
+        ax,
+        (9, height),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_coverage(panel: Panel, rows: list[_Row], *, timezone: str | tzinfo) -> Facts:
+    """Show the times and gaps of data on a panel."""
+    panel.over_time(timezone)
+    panel.y.has_grid = panel.is_unified = False
+    markets = list(dict.fromkeys(row.market for row in rows))
+    panel.title = style.titled(
+        "Coverage", markets[0] if len(markets) == 1 else f"{len(markets)} markets" if markets else ""
+    )
+    panel.is_empty = not rows
+    if not rows:
+        return {"rows": [], "spans": None, "gaps": None, "notes": []}
+    palette = panel.colours
+    texts = ["<br>".join([html_text(row.market), html_text(row.table), row.note]) for row in rows]
+    data_spans = [(index, *span) for index, row in enumerate(rows) for span in _spans(row)]
+    gap_spans = [(index, *gap) for index, row in enumerate(rows) for gap in row.gaps]
+    # The edge shows a span that is thinner than a pixel as a line.
+    entries = []
+    for name, label, spans, colour, width, order in (
+        ("spans", "held", data_spans, palette.buy, 0.4, 2.0),
+        ("gaps", "gap", gap_spans, palette.down, 1.0, 2.1),
+    ):
+        if spans:
+            row_index, start, end = map(np.array, zip(*spans, strict=True))
+            panel.add(
+                Boxes(
+                    start,
+                    end,
+                    row_index - _HALF,
+                    row_index + _HALF,
+                    texts=[texts[index] for index in row_index],
+                    name=name,
+                    label=label,
+                    colour=colour,
+                    width=width,
+                    order=order,
+                )
+            )
+            entries.append(Key(colour=colour, label=label))
+    first, last = float(min(row.first for row in rows)), float(max(row.last for row in rows))
+    panel.show_times(first, last, 0.01 * (last - first) or 1 / 24)
+    groups, names, notes = ([getattr(row, name) for row in rows] for name in ("market", "table", "note"))
+    panel.add(Rows(groups, names, notes))
+    panel.legend = Legend(entries, place="above")
+    return {"rows": list(zip(groups, names, strict=True)), "gaps": None, "notes": notes}
+
+
+def read_coverage(frame: IntoFrame) -> list[_Row]:
     description = read_frame(
         frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"]
     )
     require_once(description, "frame", ("exchange", "raw_symbol", "coin", "type", "tables"))
-    rows = _rows(description)
-    ax = style.framed_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST), timezone)
-    ax.grid(visible=False, axis="y")
-    markets = list(dict.fromkeys(row.market for row in rows))
-    style.title(
-        ax, "Coverage", markets[0] if len(markets) == 1 else f"{len(markets)} markets" if markets else ""
-    )
-    if not rows:
-        style.no_data(ax)
-        return Coverage(ax, [], None, None, [])
-    palette = style.inside(ax)
-    data_spans = [(index, *span) for index, row in enumerate(rows) for span in _spans(row)]
-    gap_spans = [(index, *gap) for index, row in enumerate(rows) for gap in row.gaps]
-    # The edge shows a span that is thinner than a pixel as a line.
-    spans, gaps = (
-        PolyCollection(bars(row_spans), facecolors=colour, edgecolors=colour, linewidths=width, zorder=order)
-        for row_spans, colour, width, order in (
-            (data_spans, palette.buy, 0.4, 2.0),
-            (gap_spans, palette.down, 1.0, 2.1),
-        )
-    )
-    ax.add_collection(spans)
-    if gap_spans:
-        ax.add_collection(gaps)
-    first, last = min(row.first for row in rows), max(row.last for row in rows)
-    style.show_times(ax, first, last, pad=0.01 * (last - first) or 1 / 24)
-    label_rows(ax, [row.market for row in rows], [row.table for row in rows], [row.note for row in rows])
-    handles = [Patch(color=palette.buy, label="held"), Patch(color=palette.down, label="gap")]
-    style.legend(ax, handles[: 2 if gap_spans else 1], place="above")
-    names, notes = [(row.market, row.table) for row in rows], [row.note for row in rows]
-    return Coverage(ax, names, spans, gaps if gap_spans else None, notes)
+    return _rows(description)
 
 
 def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:
@@ -204,48 +228,3 @@ def _spans(row: _Row) -> list[tuple[float, float]]:
     starts, ends = [row.first, *row.gaps[:, 1]], [*row.gaps[:, 0], row.last]
     # A row with a single event has one span of length 0, which is drawn as a line.
     return [(start, end) for start, end in zip(starts, ends, strict=True) if end > start or not len(row.gaps)]
-
-
-def bars(spans: Sequence[tuple[int, float, float]], *, height: float = _BAR) -> list[Floats]:
-    """Return a rectangle per span; a span is the index of its row from above, its start and its end."""
-    half = height / 2
-    return [
-        np.array([(start, row - half), (end, row - half), (end, row + half), (start, row + half)])
-        for row, start, end in spans
-    ]
-
-
-def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Sequence[str]) -> None:
-    """Label each row, from above, with its name and note, and the first row of each group with the group's name."""
-    number = len(names)
-    starts = [row for row in range(number) if row == 0 or groups[row] != groups[row - 1]]
-    height = ax.bbox.height / ax.get_figure(root=True).dpi * 72  # type: ignore[union-attr]
-    has_room = height / number >= _LINE
-    ticks = list(range(number)) if has_room else starts
-    labels = names if has_room else groups
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_major_formatter(FixedFormatter([labels[row] for row in ticks]))
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(number - 0.4, -0.6)
-    for row in starts[1:]:
-        ax.axhline(row - 0.5, color=style.inside(ax).grid, linewidth=0.8, zorder=1)
-    for text in ax.get_yticklabels():
-        text.set_parse_math(False)
-    look: dict[str, Any] = {
-        "va": "center",
-        "fontsize": "small",
-        "color": style.around(ax).ink,
-        "parse_math": False,
-    }
-    transform = ax.get_yaxis_transform()
-    if has_room and len(starts) > 1:
-        offset = -_LETTER * max(map(len, names)) - 14  # left of the names of the rows [pt]
-        for row in starts:
-            position: dict[str, Any] = {
-                "xycoords": transform,
-                "xytext": (offset, 0),
-                "textcoords": "offset points",
-            }
-            ax.annotate(groups[row], (0, row), ha="right", annotation_clip=False, **position, **look)
-    for row in ticks if has_room else ():
-        ax.text(1.01, row, notes[row], transform=transform, **look)

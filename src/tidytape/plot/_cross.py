@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import tzinfo
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Area, Facts, Legend, Line, Panel, Rule
 from tidytape.plot._series import _values
-from tidytape.plot._tracks import Floats, Tracks, draw_line, legend_place, set_window, tracks
+from tidytape.plot._tracks import Floats, Tracks, from_above, legend_place, line_of, show_window, tracks
 
 
-@dataclass(frozen=True, slots=True)
-class Premium(OnePanel):
-    """What `premium` drew."""
-
-    lines: dict[str, Line2D]
-
-
-@dataclass(frozen=True, slots=True)
-class MarketShare(OnePanel):
-    """What `market_share` drew."""
-
-    areas: dict[str, PolyCollection]
-    shares: dict[str, float]
-    times: Floats
-    tops: dict[str, Floats]
-
-
-def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Premium:
+def premium(
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Drawing:
     """Draw the premium of each market over a reference price, one line per market.
 
     Parameters
@@ -45,6 +32,8 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
         As `tidytape.analytics.cross.premium` returns it. Uses ``timestamp`` [UTC], ``premium`` [1] and, for the label,
         ``reference_rule``. A market whose premium is always 0, such as the reference itself, has no line.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -52,7 +41,7 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
 
     Returns
     -------
-    Premium
+    Drawing
         The artists. For a frame without a premium the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -76,27 +65,41 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
     'Premium over the median [bp]'
     """
+    return draw(
+        lambda panel: fill_premium(panel, frame, timezone=timezone),
+        ax,
+        (9, 4),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_premium(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Facts:
+    """Show premiums on a panel."""
     premiums = read_frame(frame, "frame", ["timestamp", "premium"])
     series = tracks(premiums, "frame", ["premium"])
-    ax = style.framed_axes(ax, 9, 4, timezone)
+    panel.over_time(timezone)
     rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
-    style.y_label(ax, f"Premium over {_reference(rules)}", "bp", bins=7)
-    style.title(ax, "Premium", series.title())
-    lines: dict[str, Line2D] = {}
+    panel.y.name, panel.y.unit, panel.y.bins = f"Premium over {_reference(rules)}", "bp", 7
+    panel.title = style.titled("Premium", series.title())
+    lines: list[Line] = []
     for label, track in series.by_label.items():
         times, values = track.line("premium")
         if np.nan_to_num(values).any():
-            look = style.look(ax, len(lines)) | {"linewidth": 1.2, "label": label, "zorder": 2.2}
-            lines[label] = draw_line(ax, times, values * 1e4, **look)
-            style.mark_end(lines[label])
-    if not any(np.isfinite(track.values["premium"]).any() for track in series.by_label.values()):
-        style.no_data(ax)
-        return Premium(ax, lines)
-    ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
-    set_window(ax, series)
+            look = panel.ground.look(len(lines))
+            lines.append(
+                line_of(
+                    times, values * 1e4, name="lines", key=label, label=label, width=1.2, order=2.2, **look
+                )
+            )
+            panel.add(lines[-1])
+    panel.is_empty = not any(np.isfinite(track.values["premium"]).any() for track in series.by_label.values())
+    if not panel.is_empty:
+        panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=1.9))
+        show_window(panel, series)
     if len(lines) > 1:
-        style.legend(ax, style.from_above(lines.values()), place=legend_place([*lines.values()]))
-    return Premium(ax, lines)
+        panel.legend = Legend(from_above(lines), place=legend_place(lines))
+    return {"lines": {}}
 
 
 def _reference(rules: list[str]) -> str:
@@ -114,9 +117,10 @@ def market_share(
     *,
     amount: str = "",
     most: int = len(style.CYCLE),
+    title: str | None = None,
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
-) -> MarketShare:
+) -> Drawing:
     """Draw the share of each market in the sum of all markets, stacked, the largest at the bottom.
 
     Parameters
@@ -128,6 +132,8 @@ def market_share(
         Name, for the label, of the amount that is shared, e.g. ``"volume"``.
     most : int, > 0
         How many markets have an area of their own; the areas of the smaller ones are added up.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -135,7 +141,7 @@ def market_share(
 
     Returns
     -------
-    MarketShare
+    Drawing
         The artists, and the share of each market over the whole time. The legend lists these shares in the order of the
         areas. For a frame without a share the picture says "no data".
 
@@ -167,6 +173,19 @@ def market_share(
     >>> drawn.ax.get_ylabel(), round(sum(drawn.shares.values()), 9)
     ('Share of volume [%]', 1.0)
     """
+    return draw(
+        lambda panel: fill_market_share(panel, frame, amount=amount, most=most, timezone=timezone),
+        ax,
+        (9, 4),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_market_share(
+    panel: Panel, frame: IntoFrame, *, amount: str, most: int, timezone: str | tzinfo
+) -> Facts:
+    """Show shares of a sum on a panel."""
     if type(most) is not int or most < 1:
         raise QueryError("most", got=most, expected="a whole number above 0")
     series = tracks(frame, "frame", ["share", "total"])
@@ -177,36 +196,40 @@ def market_share(
         expected = "a column ``interval``, or several times, which show how long a share counts"
         raise QueryError("frame", got="one time and no interval", expected=expected)
     times, stacked, shares = _stacked(series, most)
-    ax = style.framed_axes(ax, 9, 4, timezone)
-    ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
-    style.y_label(ax, f"Share of {amount}" if amount else "Share", "%")
-    style.title(ax, "Market share", series.title())
-    areas: dict[str, PolyCollection] = {}
+    panel.over_time(timezone)
+    panel.y.name, panel.y.unit = f"Share of {amount}" if amount else "Share", "%"
+    panel.y.fixed = {float(share): str(share) for share in (0, 25, 50, 75, 100)}
+    panel.title = style.titled("Market share", series.title())
+    panel.is_empty = not shares
+    facts = {"areas": {}, "shares": shares, "times": times, "tops": dict(zip(shares, stacked, strict=False))}
     if not shares:
-        style.no_data(ax)
-        return MarketShare(ax, areas, shares, times, {})
+        return facts
     low = np.where(np.isnan(stacked[0]), np.nan, 0.0)
     # A market has the same colour as in other pictures. The sum of the small markets is in no other picture: draw it
     # in the neutral colour.
-    colours = {label: style.look(ax, index)["color"] for index, label in enumerate(series.by_label)}
+    colours = {label: panel.ground.look(index)["colour"] for index, label in enumerate(series.by_label)}
     for label, high in zip(shares, stacked, strict=True):
-        areas[label] = ax.fill_between(
-            times,
-            low * 100,
-            high * 100,
-            facecolor=colours.get(label, style.inside(ax).volume),
-            edgecolor=style.face(ax),
-            linewidth=0.6,
-            alpha=0.9,
-            label=f"{label}, {shares[label]:.1%}" if label else None,
-            zorder=2,
+        panel.add(
+            Area(
+                times,
+                low * 100,
+                high * 100,
+                name="areas",
+                key=label,
+                label=f"{label}, {shares[label]:.1%}" if label else "",
+                hover_name=label,
+                colour=colours.get(label, panel.colours.volume),
+                edge=panel.ground.face,
+                width=0.6,
+                alpha=0.9,
+            )
         )
         low = high
-    set_window(ax, series)
-    ax.set_ylim(0, 100)
-    if len(areas) > 1:
-        style.legend(ax, [*areas.values()][::-1], title="Share over the window", place="beside")
-    return MarketShare(ax, areas, shares, times, dict(zip(shares, stacked, strict=True)))
+    show_window(panel, series)
+    panel.y.limits = (0.0, 100.0)
+    if len(shares) > 1:
+        panel.legend = Legend(panel.marks[::-1], title="Share over the window", place="beside")
+    return facts
 
 
 def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float]]:

@@ -10,9 +10,7 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import StepPatch
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.colors import to_rgb
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -20,7 +18,8 @@ from tidytape.analytics import depth as books
 from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule, Steps
 from tidytape.plot._series import (
     Identity,
     block_of,
@@ -37,23 +36,7 @@ from tidytape.times import SECOND
 _FURTHEST = 100.0  # without an argument, the picture shows prices up to this distance from the mid [bps]
 _SIZES = 30  # order sizes of a curve
 _SMALLEST = 1e-3  # smallest order size, as a share of the size of the larger side near the mid
-
-
-@dataclass(frozen=True, slots=True)
-class Depth(OnePanel):
-    """What `depth` drew."""
-
-    bids: StepPatch | None
-    asks: StepPatch | None
-    mid: Line2D | None
-
-
-@dataclass(frozen=True, slots=True)
-class Slippage(OnePanel):
-    """What `slippage` drew."""
-
-    buys: Line2D | None
-    sells: Line2D | None
+_DISTANCE = "<br>Distance from the mid: %{customdata:,.4~r} bps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +71,13 @@ def depth(
     book: IntoFrame,
     /,
     *,
+    title: str | None = None,
     ax: Axes | None = None,
     at: TimeLike | None = None,
     bps: float | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
-) -> Depth:
+) -> Drawing:
     """Draw the depth of a book: the size from the mid up to each price, bids at the left, asks at the right.
 
     Parameters
@@ -102,6 +86,8 @@ def depth(
         Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
         per coin] and ``size`` [as ``amount_unit`` says]. If ``block_size`` says how high a level is, the level is drawn
         at its middle, otherwise at its price. Rows that lack a value, and sizes that are not above 0, do not count.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     at : epoch seconds, datetime, date or ISO 8601 string, optional
@@ -115,7 +101,7 @@ def depth(
 
     Returns
     -------
-    Depth
+    Drawing
         The artists. For a frame without a book the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -142,20 +128,40 @@ def depth(
     >>> drawn.ax.get_xlabel(), drawn.ax.get_ylabel()
     ('Price [USDT per BTC]', 'Resting up to the price [BTC]')
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    return draw(
+        lambda panel: fill_depth(panel, book, at=at, bps=bps, quote=quote, timezone=timezone),
+        ax,
+        (9, 5),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_depth(
+    panel: Panel,
+    book: IntoFrame,
+    *,
+    at: TimeLike | None,
+    bps: float | None,
+    quote: str | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show the depth of a book on a panel."""
     if bps is not None and not (np.isfinite(bps) and bps > 0):
         raise QueryError("bps", got=bps, expected="a finite number above 0, or None")
     snapshot = _read(book, at)
-    ax = style.framed_axes(ax, 9, 5)
-    style.price_axis(ax.xaxis, snapshot.identity.price_unit)
-    style.amount_axis(ax.yaxis, snapshot.identity.amounts(quote), bins=6, name="Resting up to the price")
-    style.title(ax, "Order book", snapshot.title(timezone))
-    if not any(price.size for price, _ in snapshot.levels.values()):
-        style.no_data(ax)
-        return Depth(ax, None, None, None)
+    colours = panel.colours
+    panel.x = x = Axis("Price", snapshot.identity.price_unit, "price")
+    panel.y = y = Axis("Resting up to the price", snapshot.identity.amounts(quote), "amount", bins=6)
+    panel.title = style.titled("Order book", snapshot.title(timezone))
+    facts = {"bids": None, "asks": None, "mid": None}
+    panel.is_empty = not any(price.size for price, _ in snapshot.levels.values())
+    if panel.is_empty:
+        return facts
 
     low, high = _limits(snapshot, bps)
-    colours, patches, highest = style.inside(ax), {}, 0.0
+    entries: list[Mark] = []
+    highest = 0.0
     for side, colour in ((BookSide.BID, colours.up), (BookSide.ASK, colours.down)):
         price, size = snapshot.levels[side]
         if not price.size:
@@ -167,40 +173,41 @@ def depth(
         edges, values = np.append(price, end), total
         if side is BookSide.BID:
             edges, values = edges[::-1], values[::-1]
-        patches[side] = ax.stairs(
-            values,
+        steps = Steps(
             edges,
-            fill=True,
-            facecolor=(*style.rgb(colour), 0.3),
-            edgecolor=colour,
-            linewidth=1.3,
-            zorder=2,
+            values,
+            name=f"{side.value.lower()}s",
             label=f"{side.value.title()}s",
+            colour=(*to_rgb(colour), 0.3),
+            edge=colour,
+            width=1.3,
+            is_outline=True,
         )
-    line = None
+        if snapshot.mid is not None:
+            steps.data, steps.hover = (edges / snapshot.mid - 1) * 1e4, _DISTANCE
+        entries.append(panel.add(steps))
     if snapshot.mid is not None:
+        panel.mid = snapshot.mid
         text = f"Mid {style.price_text(snapshot.mid, snapshot.step / 2)}"
-        line = ax.axvline(
-            snapshot.mid, color=colours.poc, linewidth=1.1, linestyle=(0, (4, 3)), zorder=2.2, label=text
-        )
-        _distance_axis(ax, snapshot.mid)
-    ax.set_xlim(low, high)
-    ax.set_ylim(0, highest * 1.06 or 1)
+        look: dict[str, Any] = {"colour": colours.poc, "width": 1.1, "dashes": (0, (4, 3)), "order": 2.2}
+        entries.append(panel.add(Rule(snapshot.mid, is_upright=True, name="mid", label=text, **look)))
+    x.limits, y.limits = (low, high), (0.0, highest * 1.06 or 1.0)
     # The legend has room between the two sides, where the curves are low.
-    style.legend(ax, [*patches.values(), *([line] if line else [])]).set_loc("upper center")
-    return Depth(ax, patches.get(BookSide.BID), patches.get(BookSide.ASK), line)
+    panel.legend = Legend(entries, loc="upper center")
+    return facts
 
 
 def slippage(
     book: IntoFrame,
     /,
     *,
+    title: str | None = None,
     ax: Axes | None = None,
     at: TimeLike | None = None,
     size: Iterable[float] | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
-) -> Slippage:
+) -> Drawing:
     """Draw the cost of a market order against a book, by order size, for buys and for sells.
 
     The cost is the average price minus the mid, as in `tidytape.analytics.depth.slippage`, without fees. A
@@ -210,6 +217,8 @@ def slippage(
     ----------
     book : frame, n rows, key (timestamp, side, price), any order
         As for `depth`.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     at : epoch seconds, datetime, date or ISO 8601 string, optional
@@ -224,7 +233,7 @@ def slippage(
 
     Returns
     -------
-    Slippage
+    Drawing
         The artists. For a frame without a book, or with a side that is empty, the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -250,40 +259,54 @@ def slippage(
     >>> drawn.ax.get_xlabel(), drawn.ax.get_ylabel()
     ('Order size [BTC, log scale]', 'Slippage [bp]')
     """
-    style.zone(timezone)
+    return draw(
+        lambda panel: fill_slippage(panel, book, at=at, size=size, quote=quote, timezone=timezone),
+        ax,
+        (9, 5),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_slippage(
+    panel: Panel,
+    book: IntoFrame,
+    *,
+    at: TimeLike | None,
+    size: Iterable[float] | None,
+    quote: str | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show the cost of market orders on a panel."""
     snapshot = _read(book, at)
     curve = _curve(snapshot, None if size is None else list(size))
-    ax = style.framed_axes(ax, 9, 5)
-    style.title(ax, "Slippage", snapshot.title(timezone))
+    panel.title = style.titled("Slippage", snapshot.title(timezone))
     unit = snapshot.identity.amounts(quote)
-    style.x_label(ax, "Order size", f"{unit}, log scale" if unit else "log scale")
-    style.y_label(ax, "Slippage", "bp", bins=7)
-    colours, lines = style.inside(ax), {}
-    for side, colour in ((Side.BUY, colours.up), (Side.SELL, colours.down)):
+    panel.x.name, panel.x.unit = "Order size", f"{unit}, log scale" if unit else "log scale"
+    panel.y.name, panel.y.unit, panel.y.bins = "Slippage", "bp", 7
+    lines = []
+    for side, colour in ((Side.BUY, panel.colours.up), (Side.SELL, panel.colours.down)):
         sizes, cost = curve[side]
-        if not np.isfinite(cost).any():
-            continue
-        (lines[side],) = ax.plot(
-            sizes,
-            cost,
-            color=colour,
-            linewidth=1.6,
-            marker="o" if size is not None and sizes.size <= 12 else None,
-            markersize=4,
-            zorder=2.2,
-            label=f"{side.value.title()}s",
-        )
-    if not lines:
-        style.no_data(ax)
-        return Slippage(ax, None, None)
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(numticks=8))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.short(value)))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.tick_params(which="minor", color=style.around(ax).quiet)
-    ax.set_ylim(bottom=min(0.0, *(np.nanmin(line.get_ydata()) for line in lines.values())))
-    style.legend(ax, list(lines.values()))
-    return Slippage(ax, lines.get(Side.BUY), lines.get(Side.SELL))
+        if np.isfinite(cost).any():
+            name, is_short = f"{side.value.lower()}s", size is not None and sizes.size <= 12
+            line = Line(
+                sizes,
+                cost,
+                marker="o" if is_short else None,
+                size=4,
+                name=name,
+                label=name.title(),
+                colour=colour,
+                width=1.6,
+                order=2.2,
+            )
+            lines.append(panel.add(line))
+    panel.is_empty = not lines
+    if lines:
+        panel.x.is_log = True
+        panel.y.low = float(min(0.0, *(np.nanmin(line.y) for line in lines)))
+        panel.legend = Legend(lines)
+    return {"buys": None, "sells": None}
 
 
 def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
@@ -323,23 +346,6 @@ def _limits(book: _Book, bps: float | None) -> tuple[float, float]:
     else:
         reach = abs(book.mid) * bps / 1e4
     return book.mid - reach, book.mid + reach
-
-
-def _distance_axis(ax: Axes, mid: float) -> None:
-    """Add an axis at the top that shows the distance of each price from the mid."""
-
-    def to_distance(price: Any) -> Any:
-        return (price / mid - 1) * 1e4
-
-    def to_price(distance: Any) -> Any:
-        return mid * (1 + distance / 1e4)
-
-    top = ax.secondary_xaxis("top", functions=(to_distance, to_price))
-    outer = style.around(ax)
-    top.spines["top"].set_visible(False)
-    top.tick_params(labelcolor=outer.ink, color=outer.quiet, labelsize="small")
-    top.xaxis.set_major_locator(style.round_ticks(8))
-    top.set_xlabel(style.label("Distance from the mid", "bp"), color=outer.ink, fontsize="small")
 
 
 def _curve(

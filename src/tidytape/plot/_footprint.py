@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import tzinfo
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import Normalize
-from matplotlib.text import Text
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -20,7 +17,8 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits
 from tidytape.plot._heatmap import require_height, width_of
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Bar, Boxes, Facts, Legend, Mark, Panel, Scale, Segments, Texts
 from tidytape.plot._series import (
     Identity,
     block_of,
@@ -42,20 +40,6 @@ _LETTER = 0.6  # width of a digit as a share of the font size
 _LINE = 1.25  # height of a line of text as a share of the font size
 _PADDED = 1.1  # height of the axes as a multiple of the height of all rows
 _EXTREME = 0.98  # deltas above this quantile of their absolute values all have the strongest colour
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint(OnePanel):
-    """What `footprint` drew."""
-
-    levels: PolyCollection | None
-    numbers: tuple[Text, ...]
-    pocs: PolyCollection | None
-    buy_imbalances: LineCollection | None
-    sell_imbalances: LineCollection | None
-    row_height: float | None
-    sold: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    bought: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +71,13 @@ def footprint(
     profile: IntoFrame,
     /,
     *,
+    title: str | None = None,
     ax: Axes | None = None,
     row_size: float | Decimal | None = None,
     imbalance: float = 3.0,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
-) -> Footprint:
+) -> Drawing:
     """Draw a footprint: the volume sold and bought at each price in each interval, coloured by the delta.
 
     If there is room, each row says ``sold × bought``. An outline marks the row of each interval with the most volume,
@@ -106,6 +91,8 @@ def footprint(
     profile : frame, n rows, key (timestamp, price), any order
         Schema VOLUME_PROFILE_AGG of one market. Uses ``timestamp`` [UTC], ``price`` [quote per coin], ``buy_volume``
         and ``sell_volume`` [as ``amount_unit`` says]. A level that lacks a value is not drawn.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     row_size : float or Decimal, > 0, optional
@@ -120,7 +107,7 @@ def footprint(
 
     Returns
     -------
-    Footprint
+    Drawing
         The artists. For a frame with no volume the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -153,6 +140,27 @@ def footprint(
     >>> drawn.row_height, len(drawn.pocs.get_paths())
     (50.0, 8)
     """
+    return draw(
+        lambda panel: fill_footprint(
+            panel, profile, row_size=row_size, imbalance=imbalance, quote=quote, timezone=timezone
+        ),
+        ax,
+        (12, 7),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_footprint(
+    panel: Panel,
+    profile: IntoFrame,
+    *,
+    row_size: float | Decimal | None,
+    imbalance: float,
+    quote: str | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show a footprint on a panel."""
     require_height("row_size", row_size)
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
@@ -162,42 +170,50 @@ def footprint(
     values = numbers(levels, "profile", columns[1:])
     has_traded = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     has_traded &= values["buy_volume"] + values["sell_volume"] > 0
-    ax = style.framed_axes(ax, 12, 7, timezone)
-    style.price_axis(ax.yaxis, identity.price_unit)
-    if not has_traded.any():
-        style.title(ax, "Footprint", identity.title)
-        style.no_data(ax)
-        return Footprint(ax, None, (), None, None, None, None)
-
+    panel.over_time(timezone)
+    panel.y.kind, panel.y.name, panel.y.unit = "price", "Price", identity.price_unit
+    panel.is_unified, panel.is_empty = False, not has_traded.any()
+    facts: Facts = dict.fromkeys(("levels", "pocs", "buy_imbalances", "sell_imbalances", "row_height")) | {
+        "numbers": ()
+    }
+    if panel.is_empty:
+        panel.title = style.titled("Footprint", identity.title)
+        return {**facts, "sold": np.empty(0), "bought": np.empty(0)}
     width = width_of(identity, time) / DAY
     price = values["price"][has_traded]
     starts = dates_of(np.unique(time[has_traded]))
-    style.show_times(ax, starts[0], starts[-1] + width, pad=0.1 * width)
+    panel.show_times(float(starts[0]), float(starts[-1]) + width, 0.1 * width)
     step = block_of(levels) or smallest_step(np.unique(price))
     height = (
         float(row_size)
         if row_size is not None
-        else step * levels_per_row(np.ptp(price) / step + 1, _most_rows(ax, width))
+        else step * levels_per_row(np.ptp(price) / step + 1, _most_rows(panel, width))
     )
     keys, key_index = np.unique(
         np.stack([time[has_traded], row_of(price, height)]), axis=1, return_inverse=True
     )
     volumes = (sums_by_index(key_index, values[name][has_traded], keys.shape[1]) for name in columns[2:])
     rows = _PriceRows(*keys, *volumes)
-    ax.set_ylim(*padded_limits(rows.row.min() * height, (rows.row.max() + 1) * height))
-    return _drawn(ax, rows, height, width, imbalance=imbalance, identity=identity, quote=quote)
+    panel.y.limits = padded_limits(rows.row.min() * height, (rows.row.max() + 1) * height)
+    _add_rows(panel, rows, height, width, imbalance=imbalance, identity=identity, quote=quote)
+    return {**facts, "row_height": height, "sold": rows.sell, "bought": rows.buy}
 
 
-def _most_rows(ax: Axes, width: float) -> int:
+def _room(panel: Panel, width: float, height: float = 0.0) -> tuple[float, float]:
+    """Return how wide a time is and how high a difference of prices. [pt]"""
+    (first, last), (low, high) = panel.x.limits or (0.0, 1.0), panel.y.limits or (0.0, 1.0)
+    return width / (last - first) * panel.ground.width, height / (high - low) * panel.ground.height
+
+
+def _most_rows(panel: Panel, width: float) -> int:
     """Return the largest number of rows: if columns are wide enough for numbers, as many as leave them room."""
-    body_width, height = style.room(ax, BODY * width / np.ptp(ax.get_xlim()), 1.0)
-    if body_width < _SMALLEST * _LETTER * 9:  # nine letters: "999 × 999"
+    if _room(panel, BODY * width)[0] < _SMALLEST * _LETTER * 9:  # nine letters: "999 × 999"
         return _MOST_ROWS
-    return max(int(height / _PADDED / (_SMALLEST * _LINE)), 5)
+    return max(int(panel.ground.height / _PADDED / (_SMALLEST * _LINE)), 5)
 
 
-def _drawn(
-    ax: Axes,
+def _add_rows(
+    panel: Panel,
     rows: _PriceRows,
     height: float,
     width: float,
@@ -205,65 +221,82 @@ def _drawn(
     imbalance: float,
     identity: Identity,
     quote: str | None,
-) -> Footprint:
-    colours = style.inside(ax)
+) -> None:
+    colours = panel.colours
     delta = rows.buy - rows.sell
-    middle = dates_of(rows.time) + width / 2
-    left_edge, right_edge = middle - BODY * width / 2, middle + BODY * width / 2
-    low = rows.row * height
-    high = low + height
-    corners = ((left_edge, low), (left_edge, high), (right_edge, high), (right_edge, low))
-    boxes = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
+    start, low = dates_of(rows.time), rows.row * height
+    middle, half = start + width / 2, BODY * width / 2
     extreme = float(np.quantile(np.abs(delta), _EXTREME)) or 1.0
-    levels = PolyCollection(
-        list(boxes),
-        cmap=style.diverging(ax, colours.down, colours.up, middle_ink=0.22 if style.is_dark(ax) else 0.1),
-        norm=Normalize(-extreme, extreme),
-        edgecolors=[style.face(ax)],
-        linewidths=0.4,
-        zorder=1.5,
+    middle_ink = 0.22 if panel.ground.is_dark else 0.1
+    scale = Scale.of(
+        panel.ground.diverging(colours.down, colours.up, middle_ink=middle_ink), -extreme, extreme
     )
-    levels.set_array(delta)
-    ax.add_collection(levels, autolim=False)
-
-    column_width, _ = style.room(ax, width / np.ptp(ax.get_xlim()), 1.0)
-    line_scale = min(column_width / 40, 1.0)  # marks are thinner if intervals are narrow
-    pocs = PolyCollection(
-        list(boxes[_is_poc(rows)]),
-        facecolors="none",
-        edgecolors=colours.poc,
-        linewidths=max(1.4 * line_scale, 0.6),
-        zorder=2.4,
+    texts, font = _numbers(panel, rows, height, width)
+    left_edge, right_edge, top = middle - half, middle + half, low + height
+    amount = f",.6~r}} {identity.amounts(quote, style.price_text(height, height))}"
+    hover = f"<br>Sold: %{{customdata[0]:{amount}<br>Bought: %{{customdata[1]:{amount}"
+    look: dict[str, Any] = {"name": "levels", "edge": panel.ground.face, "width": 0.4, "order": 1.5}
+    sides = np.stack([rows.sell, rows.buy])
+    levels = panel.add(
+        Boxes(
+            left_edge,
+            right_edge,
+            low,
+            top,
+            values=delta,
+            scale=scale,
+            texts=texts,
+            period=width,
+            data=sides,
+            hover=hover,
+            **look,
+        )
+    )
+    if font:
+        inks: Any = [{"color": style.on(tuple(colour[:3]))} for colour in scale.colours(scale.norm(delta))]
+        place = {"ha": "center", "va": "center_baseline", "size": font}
+        panel.add(Texts(middle, (rows.row + 0.5) * height, texts, place, inks, name="numbers", order=2.6))
+    line_scale = min(_room(panel, width)[0] / 40, 1.0)  # marks are thinner if intervals are narrow
+    is_poc = _is_poc(rows)
+    pocs = Boxes(
+        left_edge[is_poc],
+        right_edge[is_poc],
+        low[is_poc],
+        top[is_poc],
+        name="pocs",
         label="POC",
+        width=max(1.4 * line_scale, 0.6),
+        order=2.4,
+        hover="",
+        edge=colours.poc,
     )
     below, above = rows.other_side()
     mean_side_volume = rows.mean_side_volume()
     has_buy_imbalance = (rows.buy >= imbalance * below) & (rows.buy >= mean_side_volume) & (rows.buy > 0)
     has_sell_imbalance = (rows.sell >= imbalance * above) & (rows.sell >= mean_side_volume) & (rows.sell > 0)
     bar_inset = 0.02 * width  # distance of the bars from the edge of a rectangle
-
-    def bars(mask: NDArray[np.bool_], x: NDArray[np.float64], colour: str, name: str) -> LineCollection:
-        ends = [np.stack([x[mask], low[mask] + share * height], axis=1) for share in (0.08, 0.92)]
-        return LineCollection(
-            list(np.stack(ends, axis=1)),
-            colors=colour,
-            linewidths=max(2.6 * line_scale, 1.0),
-            capstyle="butt",
-            zorder=2.3,
+    marks: list[Mark] = [panel.add(pocs)]
+    for mask, x, colour, name in (
+        (has_buy_imbalance, right_edge - bar_inset, style.CYCLE[2], "Buy"),
+        (has_sell_imbalance, left_edge + bar_inset, style.CYCLE[3], "Sell"),
+    ):
+        ends = x[mask], x[mask], low[mask] + 0.08 * height, low[mask] + 0.92 * height
+        bars = Segments(
+            *ends,
+            name=f"{name.lower()}_imbalances",
+            colour=colour,
+            order=2.3,
+            hover="",
+            width=max(2.6 * line_scale, 1.0),
             label=f"{name} imbalance, {imbalance:g}×",
         )
-
-    buys = bars(has_buy_imbalance, right_edge - bar_inset, style.CYCLE[2], "Buy")
-    sells = bars(has_sell_imbalance, left_edge + bar_inset, style.CYCLE[3], "Sell")
-    for marks in (pocs, buys, sells):
-        ax.add_collection(marks, autolim=False)
-    texts = _numbers(ax, rows, levels, height, width)
-    numbers_note = style.label("sold × bought", identity.amounts(quote)) if texts else ""
+        panel.add(bars)
+        marks += [bars] if mask.any() else []
+    numbers_note = style.label("sold × bought", identity.amounts(quote)) if font else ""
     unit = style.price_text(height, height)
-    style.title(ax, "Footprint", identity.title, numbers_note, f"rows of {unit} {identity.quote}")
-    style.colour_bar(ax, levels, "Delta", identity.amounts(quote, unit))
-    style.legend(ax, [pocs, *(marks for marks in (buys, sells) if len(marks.get_paths()))], place="above")
-    return Footprint(ax, levels, texts, pocs, buys, sells, height, rows.sell, rows.buy)
+    panel.title = style.titled("Footprint", identity.title, numbers_note, f"rows of {unit} {identity.quote}")
+    panel.bars.append(Bar(levels, scale, "Delta", identity.amounts(quote, unit)))
+    panel.legend = Legend(marks, place="above")
 
 
 def _is_poc(rows: _PriceRows) -> NDArray[np.bool_]:
@@ -278,37 +311,16 @@ def _is_poc(rows: _PriceRows) -> NDArray[np.bool_]:
     )
 
 
-def _numbers(
-    ax: Axes, rows: _PriceRows, levels: PolyCollection, height: float, width: float
-) -> tuple[Text, ...]:
-    """Write the volume sold and bought into each rectangle, if there is room for all."""
+def _numbers(panel: Panel, rows: _PriceRows, height: float, width: float) -> tuple[list[str], float]:
+    """Return the volume sold and bought in each rectangle as text, and its font size; 0 without room for all."""
     digits = digits_of(np.concatenate([rows.buy, rows.sell]))
     texts = [
         f"{short(sold, digits)} × {short(bought, digits)}"
         for sold, bought in zip(rows.sell, rows.buy, strict=True)
     ]
-    box_width, box_height = style.room(
-        ax, BODY * width / np.ptp(ax.get_xlim()), height / np.ptp(ax.get_ylim())
-    )
+    box_width, box_height = _room(panel, BODY * width, height)
     font_size = min(0.92 * box_width / (_LETTER * max(map(len, texts))), box_height / _LINE, _LARGEST)
-    if font_size < _SMALLEST:
-        return ()
-    colours: Any = levels.to_rgba(rows.buy - rows.sell)
-    middle = dates_of(rows.time) + width / 2
-    return tuple(
-        ax.text(
-            x,
-            (row + 0.5) * height,
-            text,
-            ha="center",
-            va="center_baseline",
-            size=font_size,
-            color=style.on(tuple(colour[:3])),
-            clip_on=True,
-            zorder=2.6,
-        )
-        for x, row, text, colour in zip(middle, rows.row, texts, colours, strict=True)
-    )
+    return texts, font_size if font_size >= _SMALLEST else 0.0
 
 
 def digits_of(volume: NDArray[np.float64]) -> int:

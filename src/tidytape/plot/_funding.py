@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta, tzinfo
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import cross
@@ -18,21 +17,13 @@ from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Facts, Key, Legend, Line, Mark, Panel, Rule
 from tidytape.plot._series import require_once
-from tidytape.plot._tracks import _LATE, Track, Tracks, draw_line, legend_place, set_window, tracks
+from tidytape.plot._tracks import _LATE, Track, Tracks, from_above, legend_place, line_of, show_window, tracks
 
 _DASHES = (0, (3, 2))
 _ALL = 1 - 1e-9  # from this coverage on all open interest counts as covered: the rest is rounding
-
-
-@dataclass(frozen=True, slots=True)
-class Funding(OnePanel):
-    """What `funding` drew."""
-
-    settled: dict[str, Line2D]
-    predicted: dict[str, Line2D]
-    means: dict[str, Line2D]
 
 
 def funding(
@@ -41,9 +32,10 @@ def funding(
     *,
     open_interest: IntoFrame | None = None,
     funding_interval: str | timedelta | None = None,
+    title: str | None = None,
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
-) -> Funding:
+) -> Drawing:
     """Draw funding rates per year: settled ones as solid steps, predicted ones dashed, one colour per market.
 
     Rates are annualised as `tidytape.analytics.funding.annualized` does without compounding. Above zero longs pay
@@ -62,6 +54,8 @@ def funding(
         Interval that all rates refer to. By default the frame's column ``funding_interval`` says it [ns]; without the
         column it is 8 hours, to which the client converts rates unless you ask for something else. The title says
         which interval was used.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -69,7 +63,7 @@ def funding(
 
     Returns
     -------
-    Funding
+    Drawing
         The artists. For a frame without a rate the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -98,6 +92,26 @@ def funding(
     >>> drawn.ax.get_ylabel()
     'Funding rate [% per year]'
     """
+    return draw(
+        lambda panel: fill_funding(
+            panel, frame, open_interest, funding_interval=funding_interval, timezone=timezone
+        ),
+        ax,
+        (9, 4),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_funding(
+    panel: Panel,
+    frame: IntoFrame,
+    open_interest: IntoFrame | None,
+    *,
+    funding_interval: str | timedelta | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show funding rates on a panel."""
     funding_rates = read_frame(frame, "frame", ["timestamp", "rate_close"])
     rate_interval = funding_interval
     if rate_interval is None and "funding_interval" not in funding_rates.columns:
@@ -107,48 +121,72 @@ def funding(
     means, least_coverage = (Tracks(series.shared, {}), None)
     if open_interest is not None and len(series.by_label) > 1:
         means, least_coverage = _means(rates, read_frame(open_interest, "open_interest"))
-
-    ax = style.framed_axes(ax, 9, 4, timezone)
-    style.y_label(ax, "Funding rate", "% per year", bins=7)
-    style.title(ax, "Funding", series.title(), _interval_text(rate_interval))
-    drawn = Funding(ax, {}, {}, {})
+    panel.over_time(timezone)
+    panel.y.name, panel.y.unit, panel.y.bins = "Funding rate", "% per year", 7
+    panel.title = style.titled("Funding", series.title(), _interval_text(rate_interval))
+    facts: Facts = {"settled": {}, "predicted": {}, "means": {}}
+    settled: list[Line] = []
+    predicted: list[Line] = []
+    alone: list[Line] = []  # predicted rates of markets without a settled one
     for index, (label, track) in enumerate(series.by_label.items()):
-        look = style.look(ax, index)
-        if np.isfinite(track.values["settled"]).any():
-            (drawn.settled[label],) = ax.plot(
-                *_held(track).steps("settled"),
-                drawstyle="steps-post",
-                linewidth=1.5,
-                zorder=2.2,
-                label=label,
-                **look,
+        look = panel.ground.look(index)
+        has_settled = bool(np.isfinite(track.values["settled"]).any())
+        if has_settled:
+            steps = _held(track).steps("settled")
+            line = line_of(
+                *steps, is_stepped=True, name="settled", key=label, label=label, width=1.5, order=2.2, **look
             )
-            style.mark_end(drawn.settled[label])
+            settled.append(panel.add(line))
         if np.isfinite(track.values["predicted"]).any():
             # Predicted rates change so often that steps would hide the settled rates, so draw them without steps.
-            look = {
-                "color": look["color"],
-                "linestyle": _DASHES,
-                "linewidth": 0.9,
-                "alpha": 0.65,
-                "label": label,
-            }
-            drawn.predicted[label] = draw_line(ax, *track.line("predicted"), zorder=2.1, **look)
+            text = f"{label}, predicted".removeprefix(", ")
+            line = line_of(
+                *track.line("predicted"),
+                name="predicted",
+                key=label,
+                label=text,
+                is_extra=True,
+                colour=look["colour"],
+                dashes=_DASHES,
+                width=0.9,
+                alpha=0.65,
+                order=2.1,
+            )
+            predicted.append(panel.add(line))
+            if not has_settled:
+                alone.append(line)
+    panel.is_empty = not settled and not predicted
+    if panel.is_empty:
+        return facts
+    coverage_note = (
+        ""
+        if least_coverage is None or least_coverage > _ALL
+        else f",\n{_percent(least_coverage)} or more of it"
+    )
+    mean_lines = []
     for label, track in means.by_label.items():
-        (drawn.means[label],) = ax.plot(
+        text = f"mean by open interest{f' {label}' if label else ''}{coverage_note}"
+        line = Line(
             *track.steps("settled"),
-            drawstyle="steps-post",
-            color=style.inside(ax).ink,
-            linewidth=2.2,
-            zorder=2.3,
+            is_stepped=True,
+            name="means",
+            key=label,
+            label=text,
+            colour=panel.colours.ink,
+            width=2.2,
+            order=2.3,
         )
-    if not drawn.settled and not drawn.predicted:
-        style.no_data(ax)
-        return drawn
-    ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
-    set_window(ax, series)
-    _legend(drawn, least_coverage)
-    return drawn
+        mean_lines.append(panel.add(line))
+    panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=1.9))
+    show_window(panel, series)
+    handles: list[Mark] = [*from_above([*settled, *alone])]
+    if predicted and settled:
+        look = {"linewidth": 1.0, "linestyle": _DASHES}
+        handles.append(Key(colour=panel.colours.ink, line=look, label="predicted"))
+    handles += mean_lines
+    if len(handles) > 1:
+        panel.legend = Legend(handles, place=legend_place(handles))
+    return facts
 
 
 def _held(track: Track) -> Track:
@@ -201,25 +239,6 @@ def _interval_text(rate_interval: str | timedelta | None) -> str:
         return f"from rates per {rate_interval}"
     hours = rate_interval / timedelta(hours=1)
     return f"from rates per {hours:g}h"
-
-
-def _legend(drawn: Funding, least_coverage: float | None) -> None:
-    ink = style.inside(drawn.ax).ink
-    handles = style.from_above(
-        drawn.settled.get(label, line) for label, line in {**drawn.predicted, **drawn.settled}.items()
-    )
-    if drawn.predicted and drawn.settled:
-        handles.append(Line2D([], [], color=ink, linewidth=1.0, linestyle=_DASHES, label="predicted"))
-    coverage_note = (
-        ""
-        if least_coverage is None or least_coverage > _ALL
-        else f",\n{_percent(least_coverage)} or more of it"
-    )
-    for label, line in drawn.means.items():
-        line.set_label(f"mean by open interest{f' {label}' if label else ''}{coverage_note}")
-        handles.append(line)
-    if len(handles) > 1:
-        style.legend(drawn.ax, handles, place=legend_place(handles))
 
 
 def _percent(share: float) -> str:

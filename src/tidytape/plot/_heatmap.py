@@ -8,17 +8,15 @@ from decimal import Decimal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
-from matplotlib.colors import Colormap, LogNorm
-from matplotlib.image import AxesImage
-from matplotlib.patches import StepPatch
+from matplotlib.colors import LogNorm
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.catalogue import BookSide, Interval, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Bar, Dots, Facts, Grid, Legend, Mark, Panel, Scale, Steps
 from tidytape.plot._series import (
     Identity,
     block_of,
@@ -47,20 +45,6 @@ _DOT_ROWS = 90  # trades are added up to dots in a grid with this many rows
 
 
 @dataclass(frozen=True, slots=True)
-class BookHeatmap(OnePanel):
-    """What `book_heatmap` drew."""
-
-    bids: AxesImage | None
-    asks: AxesImage | None
-    block_size: float | None
-    mid: StepPatch | None = None
-    buys: PathCollection | None = None
-    sells: PathCollection | None = None
-    bought: NDArray[np.float64] | None = None
-    sold: NDArray[np.float64] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Cells:
     """The grid of a heatmap, and the column and row of each value in it."""
 
@@ -77,6 +61,15 @@ class Cells:
         """Times between the columns. [matplotlib dates, d]"""
         return np.linspace(*self.extent[:2], self.shape[1] + 1)
 
+    def image(self, values: NDArray[np.float64], mask: NDArray[np.bool_], scale: Scale, *, name: str) -> Grid:
+        """Return a mark with the sum of the values in each cell; only values whose ``mask`` is true count."""
+        rows, columns = self.shape
+        cell_index = self.row[mask] * columns + self.column[mask]
+        sums = np.bincount(cell_index, values[mask], minlength=rows * columns).astype(np.float32)
+        sums[sums == 0] = np.nan  # a cell without a size
+        prices = np.linspace(*self.extent[2:], rows + 1)
+        return Grid(self.edges, prices, sums.reshape(rows, columns), scale, name=name, order=1)
+
     def over_columns(self, time: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return one value per column from values at times [ns]; NaN for a column without a value."""
         by_column, column = np.full(self.shape[1], np.nan), (time - self.start) // self.width
@@ -86,14 +79,14 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class _Books:
-    """Sizes of books that can be drawn."""
+class _Priced:
+    """Sizes of books, or trades, that can be drawn."""
 
     identity: Identity
     width: int  # length of the interval [ns]
     block: float  # height of a level; 0 if it is unknown
     time: NDArray[np.int64]  # [ns]
-    is_bid: NDArray[np.bool_]
+    is_first: NDArray[np.bool_]  # whether a bid, or a buy
     price: NDArray[np.float64]
     size: NDArray[np.float64]
 
@@ -101,8 +94,8 @@ class _Books:
         """Return the times [ns], and the mid at each: halfway between the middles of the best bid and the best ask."""
         times, time_index = np.unique(self.time, return_inverse=True)
         bid, ask = np.full(times.size, -np.inf), np.full(times.size, np.inf)
-        np.maximum.at(bid, time_index[self.is_bid], self.price[self.is_bid])
-        np.minimum.at(ask, time_index[~self.is_bid], self.price[~self.is_bid])
+        np.maximum.at(bid, time_index[self.is_first], self.price[self.is_first])
+        np.minimum.at(ask, time_index[~self.is_first], self.price[~self.is_first])
         mid = np.where(np.isfinite(bid) & np.isfinite(ask), (bid + ask) / 2 + self.block / 2, np.nan)
         return times, mid
 
@@ -111,13 +104,14 @@ def book_heatmap(
     frame: IntoFrame,
     /,
     *,
+    title: str | None = None,
     ax: Axes | None = None,
     block_size: Decimal | float | None = None,
     prices: tuple[float, float] | None = None,
     trades: IntoFrame | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
-) -> BookHeatmap:
+) -> Drawing:
     """Draw the resting sizes of a book: bids in blues, asks in vermillions, stronger colours for larger sizes.
 
     The scale of colours is logarithmic. A line shows the mid, and dots show trades.
@@ -129,6 +123,8 @@ def book_heatmap(
         per coin], the low edge of the level, and ``size`` [as ``amount_unit`` says]. A book is drawn over the interval
         that starts at its ``timestamp``; a missing timestamp is a gap. Rows that lack a value, and sizes that are not
         above 0, are not drawn.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     block_size : float or Decimal, > 0, optional
@@ -149,7 +145,7 @@ def book_heatmap(
 
     Returns
     -------
-    BookHeatmap
+    Drawing
         The artists. Both sides share one scale, from the 20th percentile of the sizes shown to the 99.9th. For a frame
         with nothing to show the picture says "no data".
 
@@ -184,10 +180,34 @@ def book_heatmap(
     >>> drawn.bids.get_array().tolist(), drawn.block_size
     ([[3.0], [1.0], [None]], 0.5)
     """
+    return draw(
+        lambda panel: fill_book_heatmap(
+            panel, frame, trades, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+        ),
+        ax,
+        (12, 6),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_book_heatmap(
+    panel: Panel,
+    frame: IntoFrame,
+    trades: IntoFrame | None,
+    *,
+    block_size: Decimal | float | None,
+    prices: tuple[float, float] | None,
+    quote: str | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show resting sizes on a panel."""
     require_height("block_size", block_size)
     require_prices(prices)
-    books = _read(frame)
-    dots = None if trades is None else _trades(trades, books.identity)
+    books = _read(frame, "frame", "size", BookSide.BID, key=("timestamp", "side", "price"))
+    dots = None if trades is None else _read(trades, "trades", "amount", Side.BUY)
+    if dots is not None:
+        require_same("normalized_symbol", "trades", dots.identity, books.identity, "the book")
     if prices is None:
         prices = _prices(books)
     is_shown = (books.price >= prices[0]) & (books.price <= prices[1])
@@ -195,30 +215,28 @@ def book_heatmap(
     cells = cells_of(
         books.time[is_shown], books.width, price, None if block_size is None else float(block_size)
     )
-    ax = style.framed_axes(ax, 12, 6, timezone)
-    style.price_axis(ax.yaxis, books.identity.price_unit)
+    show_grid(panel, cells, books.identity.price_unit, timezone)
     other_market = other_market_note("trades", dots.identity, books.identity) if dots else ""
-    style.title(ax, "Order book", books.identity.title, other_market)
+    panel.title = style.titled("Order book", books.identity.title, other_market)
+    facts = dict.fromkeys(("bids", "asks", "block_size", "mid", "buys", "sells", "bought", "sold"))
     if cells is None:
-        style.no_data(ax)
-        return BookHeatmap(ax, None, None, None)
-
-    colours, is_bid = style.inside(ax), books.is_bid[is_shown]
-    norm = scale_of(size)
-    bids = draw_cells(ax, cells, size, is_bid, norm=norm, colours=style.shades(ax, colours.up))
-    asks = draw_cells(ax, cells, size, ~is_bid, norm=norm, colours=style.shades(ax, colours.down))
-    ax.grid(visible=False)
-    ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
+        return facts
+    panel.x.has_grid = panel.y.has_grid = False
+    is_bid, norm = books.is_first[is_shown], scale_of(size)
     unit = books.identity.amounts(quote, style.price_text(cells.height, cells.height))
-    style.colour_bar(ax, bids, "Bids", unit, part=(0, 2))
-    style.colour_bar(ax, asks, "Asks", unit, part=(1, 2))
-    mid = draw_price(ax, cells.edges, cells.over_columns(*books.mids()), "Mid")
-    (buys, bought), (sells, sold) = (
-        _draw_trades(ax, cells, dots, quote) if dots else ((None, None), (None, None))
-    )
-    if handles := [artist for artist in (mid, buys, sells) if artist is not None]:
-        style.legend(ax, handles, place="above")
-    return BookHeatmap(ax, bids, asks, cells.height, mid, buys, sells, bought, sold)
+    sides = ((is_bid, panel.colours.up, "Bids"), (~is_bid, panel.colours.down, "Asks"))
+    for index, (mask, colour, name) in enumerate(sides):
+        scale = Scale(panel.ground.shades(colour), norm)
+        image = panel.add(cells.image(size, mask, scale, name=name.lower()))
+        panel.bars.append(Bar(image, scale, name, unit, (index, 2)))
+    entries: list[Mark] = [*add_price(panel, cells.edges, cells.over_columns(*books.mids()), "Mid")]
+    if dots:
+        traded = _add_trades(panel, cells, dots, quote)
+        facts |= {{"buys": "bought", "sells": "sold"}[mark.name]: mark.data for mark in traded}
+        entries += traded
+    if entries:
+        panel.legend = Legend(entries, place="above")
+    return facts | {"block_size": cells.height}
 
 
 def require_height(parameter: str, height: Decimal | float | None) -> None:
@@ -233,22 +251,26 @@ def require_prices(prices: tuple[float, float] | None) -> None:
         raise QueryError("prices", got=prices, expected="a lower and a higher price")
 
 
-def _read(frame: IntoFrame) -> _Books:
-    columns = ("timestamp", "side", "price", "size")
-    rows, identity = market_frame(frame, "frame", columns, key=columns[:3])
-    rows, time = nanoseconds(rows, "frame")
-    values = numbers(rows, "frame", ("price", "size"))
-    price, size = values["price"], values["size"]
-    is_bid = is_side(rows, "frame", BookSide.BID)
-    is_known = np.isfinite(price) & np.isfinite(size) & (size > 0)
-    return _Books(
+def _read(
+    frame: IntoFrame, parameter: str, amount: str, side: BookSide | Side, *, key: tuple[str, ...] = ()
+) -> _Priced:
+    """Read amounts by time, side and price; a row that lacks one of them does not count."""
+    columns = ("timestamp", "side", "price", amount)
+    rows, identity = market_frame(frame, parameter, columns, key=key, without=("side",))
+    rows, time = nanoseconds(rows, parameter)
+    price, amounts = numbers(rows, parameter, ("price", amount)).values()
+    is_first, is_known = (
+        is_side(rows, parameter, side),
+        np.isfinite(price) & np.isfinite(amounts) & (amounts > 0),
+    )
+    return _Priced(
         identity,
         width_of(identity, time),
         block_of(rows) or 0.0,
         time[is_known],
-        is_bid[is_known],
+        is_first[is_known],
         price[is_known],
-        size[is_known],
+        amounts[is_known],
     )
 
 
@@ -260,7 +282,7 @@ def width_of(identity: Identity, time: NDArray[np.int64]) -> int:
     return (interval or Interval.MINUTE).seconds * SECOND
 
 
-def _prices(books: _Books) -> tuple[float, float]:
+def _prices(books: _Priced) -> tuple[float, float]:
     """Return the lowest and the highest price to show, between which most of the size rests."""
     if not books.price.size:
         return -np.inf, np.inf
@@ -269,7 +291,7 @@ def _prices(books: _Books) -> tuple[float, float]:
         centre = mid[np.searchsorted(times, books.time)]
     else:
         # No book has both sides: take the best price for the mid.
-        best = (books.price.max() if books.is_bid.all() else books.price.min()) + books.block / 2
+        best = (books.price.max() if books.is_first.all() else books.price.min()) + books.block / 2
         mid, centre = np.array([best]), np.full(books.time.size, best)
     distance = np.abs(books.price + books.block / 2 - centre)
     is_known = np.isfinite(distance)
@@ -283,22 +305,42 @@ def _prices(books: _Books) -> tuple[float, float]:
     return low - reach, high + reach
 
 
-def draw_price(
-    ax: Axes, edges: NDArray[np.float64], values: NDArray[np.float64], name: str, *, colour: str = ""
-) -> StepPatch | None:
-    """Draw a price as a line over a heatmap; draw nothing if no value is known."""
+def show_grid(panel: Panel, cells: Cells | None, price_unit: str, timezone: str | tzinfo) -> None:
+    """Let a panel show times and prices, those of the cells if there are some."""
+    panel.over_time(timezone)
+    panel.y.kind, panel.y.name, panel.y.unit = "price", "Price", price_unit
+    panel.is_unified, panel.is_empty = cells is None, cells is None
+    if cells is not None:
+        panel.x.limits, panel.y.limits = cells.extent[:2], cells.extent[2:]
+
+
+def add_price(
+    panel: Panel,
+    edges: NDArray[np.float64],
+    values: NDArray[np.float64],
+    name: str,
+    *,
+    artist: str = "mid",
+    colour: str = "",
+) -> list[Steps]:
+    """Add a price as a line over a heatmap; add nothing if no value is known."""
     if not np.isfinite(values).any():
-        return None
-    return ax.stairs(
-        values,
-        edges,
-        baseline=None,
-        color=colour or style.inside(ax).poc,
-        linewidth=1.2,
-        path_effects=style.halo(ax, 2.6),
-        zorder=2.5,
-        label=name,
-    )
+        return []
+    return [
+        panel.add(
+            Steps(
+                edges,
+                values,
+                base=None,
+                has_halo=True,
+                name=artist,
+                label=name,
+                width=1.2,
+                order=2.5,
+                colour=colour or panel.colours.poc,
+            )
+        )
+    ]
 
 
 def cells_of(
@@ -360,102 +402,47 @@ def scale_of(values: NDArray[np.float64]) -> LogNorm:
     return LogNorm(low, max(high, low * 1.01))
 
 
-def draw_cells(
-    ax: Axes,
-    cells: Cells,
-    values: NDArray[np.float64],
-    mask: NDArray[np.bool_],
-    *,
-    norm: LogNorm,
-    colours: Colormap,
-) -> AxesImage:
-    """Draw each cell in a colour for the sum of its values; only values whose ``mask`` is true count."""
-    return ax.imshow(
-        _matrix(cells, mask, values),
-        cmap=colours,
-        norm=norm,
-        origin="lower",
-        extent=cells.extent,
-        aspect="auto",
-        interpolation="nearest",  # smoothing would blur one interval's book into the next
-        zorder=1,
-    )
-
-
-def _matrix(cells: Cells, mask: NDArray[np.bool_], size: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the sum of the sizes in the mask, by price row and time column; NaN for a cell without a size."""
-    rows, columns = cells.shape
-    cell_index = cells.row[mask] * columns + cells.column[mask]
-    sums = np.bincount(cell_index, size[mask], minlength=rows * columns).astype(np.float32)
-    sums[sums == 0] = np.nan
-    return sums.reshape(rows, columns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Trades:
-    """Trades that can be drawn."""
-
-    identity: Identity
-    time: NDArray[np.int64]  # [ns]
-    is_buy: NDArray[np.bool_]
-    price: NDArray[np.float64]
-    amount: NDArray[np.float64]
-
-
-def _trades(frame: IntoFrame, book: Identity) -> _Trades:
-    rows, identity = market_frame(
-        frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",)
-    )
-    require_same("normalized_symbol", "trades", identity, book, "the book")
-    rows, time = nanoseconds(rows, "trades")
-    values = numbers(rows, "trades", ("price", "amount"))
-    is_buy = is_side(rows, "trades", Side.BUY)
-    is_known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)
-    return _Trades(
-        identity, time[is_known], is_buy[is_known], values["price"][is_known], values["amount"][is_known]
-    )
-
-
-_Dots = tuple[PathCollection | None, NDArray[np.float64] | None]
-
-
-def _draw_trades(ax: Axes, cells: Cells, trades: _Trades, quote: str | None) -> tuple[_Dots, _Dots]:
-    """Draw one dot per column, row of `_DOT_ROWS` and side, at the mean time and price of its trades; buys first."""
+def _add_trades(panel: Panel, cells: Cells, trades: _Priced, quote: str | None) -> list[Dots]:
+    """Add one dot per column, row of `_DOT_ROWS` and side, at the mean time and price of its trades; buys first."""
     low, high = cells.extent[2:]
     column = (trades.time - cells.start) // cells.width
     row = np.floor((trades.price - low) / (high - low) * _DOT_ROWS).astype(np.int64)
     is_inside = (column >= 0) & (column < cells.shape[1]) & (row >= 0) & (row < _DOT_ROWS)
     dates = dates_of(trades.time)
     dots = {}
-    for side, is_on_side in ((Side.BUY, trades.is_buy), (Side.SELL, ~trades.is_buy)):
+    for side, is_on_side in ((Side.BUY, trades.is_first), (Side.SELL, ~trades.is_first)):
         is_drawn = is_inside & is_on_side
         _, dot_index = np.unique(column[is_drawn] * _DOT_ROWS + row[is_drawn], return_inverse=True)
-        amount = np.bincount(dot_index, trades.amount[is_drawn])
+        amount = np.bincount(dot_index, trades.size[is_drawn])
         time, price = (
-            np.bincount(dot_index, trades.amount[is_drawn] * values[is_drawn]) / amount
+            np.bincount(dot_index, trades.size[is_drawn] * values[is_drawn]) / amount
             for values in (dates, trades.price)
         )
         dots[side] = time, price, amount
     largest = np.sort(np.concatenate([amount for *_, amount in dots.values()]))[-_MOST_DOTS:]  # of both sides
     unit = trades.identity.amounts(quote)
-
-    def draw(side: Side, colour: str) -> _Dots:
-        time, price, amount = dots[side]
+    marks = []
+    for (side, (time, price, amount)), colour in zip(dots.items(), style.CYCLE[2:4], strict=True):
         is_large = amount >= largest[0] if largest.size else amount > 0
-        if not is_large.any():
-            return None, None
-        label = f"{side.value.title()}s, up to {style.rounded(amount.max())} {unit}".rstrip()
-        drawn = ax.scatter(
-            time[is_large],
-            price[is_large],
-            s=_LARGEST * amount[is_large] / largest[-1],
-            color=colour,
-            edgecolors=[style.face(ax)],
-            linewidths=0.5,
-            alpha=0.85,
-            zorder=2.7,
-            label=label,
-        )
-        return drawn, amount[is_large].astype(np.float64)
-
-    return draw(Side.BUY, style.CYCLE[2]), draw(Side.SELL, style.CYCLE[3])
+        if is_large.any():
+            name = f"{side.value.title()}s"
+            marks.append(
+                panel.add(
+                    Dots(
+                        time[is_large],
+                        price[is_large],
+                        _LARGEST * amount[is_large] / largest[-1],
+                        unit,
+                        data=amount[is_large].astype(np.float64),
+                        name=name.lower(),
+                        hover_name=name,
+                        label=f"{name}, up to {style.rounded(amount.max())} {unit}".rstrip(),
+                        colour=colour,
+                        edge=panel.ground.face,
+                        width=0.5,
+                        alpha=0.85,
+                        order=2.7,
+                    )
+                )
+            )
+    return marks

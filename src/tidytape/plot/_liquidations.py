@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import tzinfo
 from decimal import Decimal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.image import AxesImage
-from matplotlib.lines import Line2D
-from matplotlib.patches import StepPatch
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Side
 from tidytape.plot import _style as style
-from tidytape.plot._candles import padded_limits, set_time_limits, step_line
+from tidytape.plot._candles import padded_limits, show_intervals, step_line
 from tidytape.plot._heatmap import (
+    add_price,
     cells_of,
-    draw_cells,
-    draw_price,
     require_height,
     require_prices,
     scale_of,
+    show_grid,
     width_of,
 )
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Axis, Bar, Facts, Legend, Line, Mark, Panel, Rule, Scale, Steps
 from tidytape.plot._series import (
     CandleSeries,
+    Identity,
     block_of,
     candle_series,
     dates_of,
@@ -44,34 +43,16 @@ from tidytape.times import DAY
 _MOST_ROWS = 60  # fewer than for a book: liquidations are sparse, and thin rows would not be visible
 
 
-@dataclass(frozen=True, slots=True)
-class Liquidations(OnePanel):
-    """What `liquidations` drew."""
-
-    longs: StepPatch | None
-    shorts: StepPatch | None
-    price_ax: Axes | None = None
-    price: Line2D | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LiquidationHeatmap(OnePanel):
-    """What `liquidation_heatmap` drew."""
-
-    image: AxesImage | None
-    block_size: float | None
-    price: StepPatch | None = None
-
-
 def liquidations(
     frame: IntoFrame,
     /,
     *,
     candles: IntoFrame | None = None,
+    title: str | None = None,
     ax: Axes | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
-) -> Liquidations:
+) -> Drawing:
     """Draw the liquidated volume of each interval: longs above zero, shorts below.
 
     Most exchanges publish only a sample of their liquidations, so volumes are lower bounds.
@@ -83,6 +64,8 @@ def liquidations(
         and ``liquidations`` [as ``amount_unit`` says]. A side without a row had no liquidations.
     candles : frame, m rows, key timestamp; optional
         Candles of the same coin, whose ``close`` is drawn as a line with an axis at the right. [quote per coin]
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     quote : str, optional
@@ -92,7 +75,7 @@ def liquidations(
 
     Returns
     -------
-    Liquidations
+    Drawing
         The artists. For a frame with no liquidations the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -119,6 +102,19 @@ def liquidations(
     >>> drawn.ax.get_ylabel()
     'Liquidations [BTC]'
     """
+    return draw(
+        lambda panel: fill_liquidations(panel, frame, candles, quote=quote, timezone=timezone),
+        ax,
+        (12, 5),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_liquidations(
+    panel: Panel, frame: IntoFrame, candles: IntoFrame | None, *, quote: str | None, timezone: str | tzinfo
+) -> Facts:
+    """Show liquidated volumes on a panel."""
     rows, identity = market_frame(
         frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
     )
@@ -126,38 +122,47 @@ def liquidations(
     amount = numbers(rows, "frame", ("liquidations",))["liquidations"]
     is_long = is_side(rows, "frame", Side.BUY)
     is_known = np.isfinite(amount) & (amount >= 0)
-    closes = None if candles is None else candle_series(candles, "candles")
-    if closes is not None:
-        require_same("coin", "candles", closes.identity, identity, "the liquidations")
-    ax = style.framed_axes(ax, 12, 5, timezone)
-    style.amount_axis(ax.yaxis, identity.amounts(quote), bins=6, name="Liquidations")
-    other_market = "" if closes is None else other_market_note("close", closes.identity, identity)
-    style.title(ax, "Liquidations", identity.title, other_market)
-    if not is_known.any():
-        style.no_data(ax)
-        return Liquidations(ax, None, None)
-
-    width, colours = width_of(identity, time), style.inside(ax)
+    closes, other_market = _closes(candles, identity)
+    panel.over_time(timezone)
+    y, colours = panel.y, panel.colours
+    y.kind, y.name, y.unit, y.bins = "amount", "Liquidations", identity.amounts(quote), 6
+    y.is_signed = False
+    panel.title = style.titled("Liquidations", identity.title, other_market)
+    facts = dict.fromkeys(("longs", "shorts", "price_ax", "price"))
+    panel.is_empty = not is_known.any()
+    if panel.is_empty:
+        return facts
+    width = width_of(identity, time) / DAY
     times, time_index = np.unique(time[is_known], return_inverse=True)
     starts = dates_of(times)
-    drawn = []
-    looks = ((is_long, 1, colours.down, "Longs liquidated"), (~is_long, -1, colours.up, "Shorts liquidated"))
-    for is_on_side, sign, colour, name in looks:
+    entries: list[Mark] = []
+    for is_on_side, sign, colour, name in (
+        (is_long, 1, colours.down, "Longs liquidated"),
+        (~is_long, -1, colours.up, "Shorts liquidated"),
+    ):
         sums = sums_by_index(time_index, np.where(is_on_side[is_known], amount[is_known], 0.0), times.size)
-        edges, values = step_line(starts, width / DAY, sign * sums, gap=0.0)
-        drawn.append(ax.stairs(values, edges, fill=True, color=colour, linewidth=0.5, zorder=2, label=name))
-    longs, shorts = drawn
-    ax.axhline(0, color=colours.flat, linewidth=0.8, zorder=2.1)
-    largest = amount[is_known].max() or 1.0
-    ax.set_ylim(-1.08 * largest, 1.08 * largest)
-    ax.yaxis.set_major_formatter(lambda value, _: style.short(abs(value)))
-    set_time_limits(ax, starts, width / DAY)
-    if closes is None or not closes.start.size:
-        style.legend(ax, drawn, place="above")
-        return Liquidations(ax, longs, shorts)
-    price_ax, price = _price_beside(ax, closes)
-    style.legend(ax, [*drawn, price], place="above")
-    return Liquidations(ax, longs, shorts, price_ax, price)
+        edges, values = step_line(starts, width, sign * sums, gap=0.0)
+        entries.append(
+            panel.add(
+                Steps(
+                    edges,
+                    values,
+                    name=name.partition(" ")[0].lower(),
+                    label=name,
+                    colour=colour,
+                    width=0.5,
+                    data=np.abs(values),
+                )
+            )
+        )
+    panel.add(Rule(0.0, colour=colours.flat, width=0.8, order=2.1))
+    largest = float(amount[is_known].max()) or 1.0
+    y.limits = (-1.08 * largest, 1.08 * largest)
+    show_intervals(panel, starts, width)
+    if closes is not None and closes.start.size:
+        entries.append(_add_price_beside(panel, closes))
+    panel.legend = Legend(entries, place="above")
+    return facts
 
 
 def liquidation_heatmap(
@@ -165,12 +170,13 @@ def liquidation_heatmap(
     /,
     *,
     candles: IntoFrame | None = None,
+    title: str | None = None,
     ax: Axes | None = None,
     block_size: Decimal | float | None = None,
     prices: tuple[float, float] | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
-) -> LiquidationHeatmap:
+) -> Drawing:
     """Draw the liquidated volume by time and price: stronger colours for more, on a logarithmic scale.
 
     Most exchanges publish only a sample of their liquidations, so volumes are lower bounds.
@@ -182,6 +188,8 @@ def liquidation_heatmap(
         its block, and ``liquidations`` [as ``amount_unit`` says].
     candles : frame, m rows, key timestamp; optional
         Candles of the same coin, whose ``close`` is drawn as a line. [quote per coin]
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     block_size : float or Decimal, > 0, optional
@@ -196,7 +204,7 @@ def liquidation_heatmap(
 
     Returns
     -------
-    LiquidationHeatmap
+    Drawing
         The artists. For a frame with no liquidations the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -225,6 +233,28 @@ def liquidation_heatmap(
     >>> drawn.image.get_array().shape[1] > 90
     True
     """
+    return draw(
+        lambda panel: fill_liquidation_heatmap(
+            panel, frame, candles, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+        ),
+        ax,
+        (12, 6),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_liquidation_heatmap(
+    panel: Panel,
+    frame: IntoFrame,
+    candles: IntoFrame | None,
+    *,
+    block_size: Decimal | float | None,
+    prices: tuple[float, float] | None,
+    quote: str | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show liquidated volumes by time and price on a panel."""
     require_height("block_size", block_size)
     require_prices(prices)
     rows, identity = market_frame(
@@ -233,9 +263,7 @@ def liquidation_heatmap(
     rows, time = nanoseconds(rows, "frame")
     values = numbers(rows, "frame", ("price", "liquidations"))
     price, amount = values["price"], values["liquidations"]
-    closes = None if candles is None else candle_series(candles, "candles")
-    if closes is not None:
-        require_same("coin", "candles", closes.identity, identity, "the liquidations")
+    closes, other_market = _closes(candles, identity)
     width = width_of(identity, time)
     is_shown = np.isfinite(price) & np.isfinite(amount) & (amount > 0)
     if prices is not None:
@@ -245,56 +273,55 @@ def liquidation_heatmap(
     cells = cells_of(
         time[is_shown], width, price[is_shown], height, step=block_of(rows) or 0.0, most=_MOST_ROWS
     )
-    ax = style.framed_axes(ax, 12, 6, timezone)
     # The candles know the unit of prices; a heatmap of all markets of a coin does not.
     with_quote = identity if closes is None else replace(closes.identity, amount_unit=identity.amount_unit)
-    style.price_axis(ax.yaxis, with_quote.price_unit)
-    other_market = "" if closes is None else other_market_note("close", closes.identity, identity)
-    style.title(ax, "Liquidations by price", identity.title, other_market)
+    show_grid(panel, cells, with_quote.price_unit, timezone)
+    panel.title = style.titled("Liquidations by price", identity.title, other_market)
+    facts = {"image": None, "block_size": None if cells is None else cells.height, "price": None}
     if cells is None:
-        style.no_data(ax)
-        return LiquidationHeatmap(ax, None, None)
-
+        return facts
     amount = amount[is_shown]
-    image = draw_cells(
-        ax,
-        cells,
-        amount,
-        np.ones(amount.size, bool),
-        norm=scale_of(amount),
-        colours=style.shades(ax, style.inside(ax).value_area_edge, faint=0.55),
-    )
-    ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
+    scale = Scale(panel.ground.shades(panel.colours.value_area_edge, faint=0.55), scale_of(amount))
+    image = panel.add(cells.image(amount, np.ones(amount.size, bool), scale, name="image"))
     unit = with_quote.amounts(quote, style.price_text(cells.height, cells.height))
-    style.colour_bar(ax, image, "Liquidations", unit)
-    line = None
+    panel.bars.append(Bar(image, scale, "Liquidations", unit))
     if closes is not None and closes.start.size:
         edges, steps = step_line(closes.start, closes.width, closes.close)
-        line = draw_price(ax, edges, steps, "Close", colour=style.inside(ax).volume)
-        ax.set_xlim(min(edges[0], cells.extent[0]), max(edges[-1], cells.extent[1]))
+        lines = add_price(panel, edges, steps, "Close", artist="price", colour=panel.colours.volume)
+        panel.x.limits = min(float(edges[0]), cells.extent[0]), max(float(edges[-1]), cells.extent[1])
         ends = [*cells.extent[2:], *steps[np.isfinite(steps)]]
         if prices is None:
-            ax.set_ylim(*padded_limits(min(ends), max(ends)))
-        style.legend(ax, [line] if line else [], place="above")
-    return LiquidationHeatmap(ax, image, cells.height, line)
+            panel.y.limits = padded_limits(min(ends), max(ends))
+        panel.legend = Legend(lines, place="above")
+    return facts
 
 
-def _price_beside(ax: Axes, closes: CandleSeries) -> tuple[Axes, Line2D]:
-    """Draw closing prices on a second pair of axes in the place of ``ax``, with their ticks at the right."""
-    price_ax = ax.twinx()
-    # Draw the price behind the bars, which matter more.
-    price_ax.patch.set(visible=True, facecolor=ax.get_facecolor())
-    ax.patch.set_visible(False)
-    ax.set_zorder(price_ax.get_zorder() + 1)
-    style.frame_axes(price_ax)
-    price_ax.grid(visible=False)
-    price_ax.spines["right"].set_visible(True)
-    style.price_axis(price_ax.yaxis, closes.identity.price_unit)
+def _closes(candles: IntoFrame | None, identity: Identity) -> tuple[CandleSeries | None, str]:
+    """Return the candles, and a note if they are of another market; raise if they are of another coin."""
+    if candles is None:
+        return None, ""
+    closes = candle_series(candles, "candles")
+    require_same("coin", "candles", closes.identity, identity, "the liquidations")
+    return closes, other_market_note("close", closes.identity, identity)
+
+
+def _add_price_beside(panel: Panel, closes: CandleSeries) -> Line:
+    """Add closing prices behind the bars, which matter more, with a vertical axis at the right."""
     edges, steps = step_line(closes.start, closes.width, closes.close)
-    low, high = ax.get_xlim()
-    middle = (edges[1:] + edges[:-1]) / 2
-    (line,) = price_ax.plot(middle, steps, color=style.inside(ax).volume, linewidth=1.0, label="Close, right")
-    price_ax.set_ylim(*padded_limits(np.nanmin(steps), np.nanmax(steps)))
+    limits = padded_limits(np.nanmin(steps), np.nanmax(steps))
+    behind = Panel(
+        panel.ground, x=panel.x, y=Axis("Price", closes.identity.price_unit, "price", limits=limits)
+    )
+    line = Line(
+        (edges[1:] + edges[:-1]) / 2,
+        steps,
+        period=closes.width,
+        name="price",
+        label="Close, right",
+        colour=panel.colours.volume,
+    )
+    panel.twin = behind
+    low, high = panel.x.limits or (0.0, 0.0)
     if edges[0] < low or edges[-1] > high:
-        style.show_times(ax, min(edges[0], low), max(edges[-1], high))
-    return price_ax, line
+        panel.show_times(min(float(edges[0]), low), max(float(edges[-1]), high))
+    return behind.add(line)

@@ -12,11 +12,8 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import Normalize
+from matplotlib.colors import to_rgb
 from matplotlib.dates import date2num
-from matplotlib.text import Text
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import profile as profiles
@@ -26,7 +23,8 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as looks
 from tidytape.plot._candles import padded_limits
 from tidytape.plot._frame import missing, read_frame, with_datetimes
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Bar, Boxes, Facts, Legend, Mark, Panel, Regions, Scale, Segments, Texts
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
     FROM_CANDLES,
@@ -50,27 +48,17 @@ _LETTER_WIDTH = 0.61  # width of a letter of the monospaced font as a share of i
 
 
 @dataclass(frozen=True, slots=True)
-class MarketProfile(OnePanel):
-    """What `market_profile` drew."""
-
-    blocks: PolyCollection | None
-    letters: tuple[Text, ...]
-    value_areas: PolyCollection
-    pocs: LineCollection
-    later_pocs: LineCollection
-    initial_balances: LineCollection
-    single_prints: PolyCollection
-    naked: tuple[float, ...]
-    row_height: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Session:
     """One session: its start and end, and the time blocks that touched each price row, rows and blocks in order."""
 
     start: float  # [matplotlib dates, d]
     end: float
     touches: dict[int, list[int]]  # by number of the row, the ids of time blocks
+
+    @property
+    def rows_start(self) -> float:
+        """Where the rows begin. [d]"""
+        return self.start + LEFT * (self.end - self.start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +83,7 @@ def market_profile(
     levels: IntoFrame,
     /,
     *,
+    title: str | None = None,
     ax: Axes | None = None,
     style: Literal["blocks", "letters"] = "blocks",
     share: float = 0.70,
@@ -104,7 +93,7 @@ def market_profile(
     row_size: float | Decimal | None = None,
     block_minutes: float | None = None,
     timezone: str | tzinfo = "UTC",
-) -> MarketProfile:
+) -> Drawing:
     """Draw market profiles (TPO), sessions side by side: the time blocks that touched each price.
 
     Each session is drawn over its time. Its rows grow from the left, one block or letter per time block that touched
@@ -121,6 +110,8 @@ def market_profile(
         session's start; and, if present, ``block_size``, and ``period_end`` and ``block_size_minutes``, which
         `tidytape.analytics.profile.with_sessions` adds. Without ``period_end`` a session is as long as the time blocks
         of the longest one, or as the time to the next one.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     style : {"blocks", "letters"}
@@ -138,7 +129,7 @@ def market_profile(
 
     Returns
     -------
-    MarketProfile
+    Drawing
         The artists and the prices. For a frame without touches the picture says "no data". A collection has one line or
         rectangle per session, in order of time, unless its entry says otherwise.
 
@@ -177,190 +168,216 @@ def market_profile(
     >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    tpo = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style, block_minutes)
-    return draw_sessions(looks.one_axes(ax, 12, 6.5, timezone), tpo, style, timezone)
+    rules = Rules(share, rule, tie, stop, row_size)
+    return draw(
+        lambda panel: fill_market_profile(
+            panel, levels, style=style, rules=rules, block_minutes=block_minutes, timezone=timezone
+        ),
+        ax,
+        (12, 6.5),
+        title=title,
+        timezone=timezone,
+    )
 
 
-def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -> MarketProfile:
-    """Draw market profiles that `sessions_of` returned."""
-    looks.frame_axes(ax, timezone)
-    ax.grid(visible=False, axis="x")
-    looks.price_axis(ax.yaxis, tpo.identity.price_unit)
-    looks.title(ax, "Market profile", _title(tpo))
+def fill_market_profile(
+    panel: Panel,
+    levels: IntoFrame,
+    *,
+    style: str,
+    rules: Rules,
+    block_minutes: float | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show market profiles on a panel."""
+    tpo = sessions_of(levels, rules, style, block_minutes)
+    panel.over_time(timezone)
+    y = panel.y
+    y.kind, y.name, y.unit = "price", "Price", tpo.identity.price_unit
+    panel.x.has_grid, panel.is_unified, panel.is_empty = False, False, not tpo.sessions
+    panel.title = looks.titled("Market profile", _title(tpo))
+    naked = tuple(row["poc"] for row in tpo.prices.iter_rows(named=True) if row["is_naked"])
+    facts: Facts = {"blocks": None, "letters": (), "naked": naked, "row_height": None}
     if tpo.sessions:
         first, last = tpo.sessions[0].start, tpo.sessions[-1].end
-        looks.show_times(ax, first, last, right=0.012 * (last - first))
+        panel.show_times(first, last, right=0.012 * (last - first))
         rows = [row for session in tpo.sessions for row in session.touches]
-        ax.set_ylim(*padded_limits(min(rows) * tpo.height, (max(rows) + 1) * tpo.height))
+        y.limits = padded_limits(min(rows) * tpo.height, (max(rows) + 1) * tpo.height)
+    marks = _add_marks(panel, tpo)
+    if not tpo.sessions:
+        return facts
+    size = _letter_size(panel, tpo) if style == "letters" else 0.0
+    if size:
+        _add_letters(panel, tpo, size)
     else:
-        looks.no_data(ax)
-    return _drawn(ax, tpo, style)
+        _add_blocks(panel, tpo)
+    _add_prices(panel, naked, tpo.height)
+    _add_regions(panel, tpo)
+    scale = "letters of" if size else f"longest row: {tpo.most_blocks} ×"
+    panel.x.note = f"{scale} {tpo.minutes:g} min"
+    panel.legend = Legend(marks, place="above")
+    return {**facts, "row_height": tpo.height}
 
 
-def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
-    colours = looks.inside(ax)
+def _add_marks(panel: Panel, tpo: Sessions) -> list[Mark]:
+    """Add value areas, points of control, initial balances and single prints; return those that there are."""
+    colours, height, half_row = panel.colours, tpo.height, tpo.height / 2
     session_by_start = {session.start: session for session in tpo.sessions}
     session_rows = [(_session_of(session_by_start, row), row) for row in tpo.prices.iter_rows(named=True)]
+    prints = [(_session_of(session_by_start, row), row) for row in tpo.prints.iter_rows(named=True)]
+    right = panel.x.limits[1] if panel.x.limits else 0.0
+    area = f"Value area, {tpo.prices['share'][0]:.0%}" if len(tpo.prices) else "Value area"
 
-    value_areas = PolyCollection(
-        [_box(s.start, s.end, row["val"], row["vah"] + tpo.height) for s, row in session_rows],
-        facecolors=colours.value_area,
-        edgecolors="none",
-        zorder=0.4,
-        label=f"Value area, {tpo.prices['share'][0]:.0%}" if len(tpo.prices) else "Value area",
+    def columns(*rows: tuple[float, ...]) -> list[Any]:
+        return [*np.array(rows, dtype=float).reshape(-1, 4).T]
+
+    areas = Boxes(
+        *columns(*((s.start, s.end, row["val"], row["vah"] + height) for s, row in session_rows)),
+        name="value_areas",
+        label=area,
+        colour=colours.value_area,
+        edge="none",
+        order=0.4,
+        in_image=True,
     )
-    half_row = tpo.height / 2
-    pocs = LineCollection(
-        [[(s.start, row["poc"] + half_row), (s.end, row["poc"] + half_row)] for s, row in session_rows],
-        colors=colours.poc,
-        linewidths=1.4,
-        zorder=2.4,
+    pocs = Segments(
+        *columns(
+            *((s.start, s.end, row["poc"] + half_row, row["poc"] + half_row) for s, row in session_rows)
+        ),
+        name="pocs",
         label="POC",
+        colour=colours.poc,
+        width=1.4,
+        order=2.4,
     )
-    right = ax.get_xlim()[1]
     ends = [right if row["is_naked"] else _time_of_return(tpo, row) for _, row in session_rows]
-    later_pocs = LineCollection(
-        [
-            [(s.end, row["poc"] + half_row), (end, row["poc"] + half_row)]
-            for (s, row), end in zip(session_rows, ends, strict=True)
-        ],
-        colors=colours.poc,
-        linewidths=1.0,
-        linestyles=[(0, (4, 3))],
-        zorder=2.3,
+    later = ((s.end, row["poc"] + half_row, end) for (s, row), end in zip(session_rows, ends, strict=True))
+    later_pocs = Segments(
+        *columns(*((start, end, price, price) for start, price, end in later)),
+        name="later_pocs",
         label="POC until touched",
+        colour=colours.poc,
+        dashes=(0, (4, 3)),
+        order=2.3,
     )
-    balances = LineCollection(
-        [
-            [
-                (x := s.start + LEFT / 2 * (s.end - s.start), row["initial_balance_low"]),
-                (x, row["initial_balance_high"] + tpo.height),
-            ]
-            for s, row in session_rows
-            if row["initial_balance_low"] is not None
-        ],
-        colors=looks.CYCLE[1],
-        linewidths=3,
-        capstyle="butt",
-        zorder=2.2,
+    balances = Segments(
+        *columns(
+            *(
+                (x := s.start + LEFT / 2 * (s.end - s.start), x, row["initial_balance_low"],
+                 row["initial_balance_high"] + height)
+                for s, row in session_rows
+                if row["initial_balance_low"] is not None
+            )
+        ),
+        name="initial_balances",
         label="Initial balance",
-    )
-    singles = PolyCollection(
-        [
-            _box((s := _session_of(session_by_start, row)).start, s.end, row["low"], row["high"] + tpo.height)
-            for row in tpo.prints.iter_rows(named=True)
-        ],
-        facecolors=(*looks.rgb(looks.CYCLE[5]), 0.22),
-        edgecolors=looks.CYCLE[5],
-        linewidths=0.8,
-        zorder=0.5,
+        colour=looks.CYCLE[1],
+        width=3,
+        order=2.2,
+    )  # fmt: skip
+    singles = Boxes(
+        *columns(*((s.start, s.end, row["low"], row["high"] + height) for s, row in prints)),
+        name="single_prints",
         label="Single prints",
+        colour=(*to_rgb(looks.CYCLE[5]), 0.22),
+        edge=looks.CYCLE[5],
+        width=0.8,
+        order=0.5,
+        in_image=True,
     )
-    naked = tuple(row["poc"] for _, row in session_rows if row["is_naked"])
-    marks = (value_areas, pocs, later_pocs, balances, singles)
-    blocks: PolyCollection | None = None
-    letters: tuple[Text, ...] = ()
-    if tpo.sessions:
-        for mark in marks:
-            ax.add_collection(mark, autolim=False)
-        letters = _letters(ax, tpo) if style == "letters" else ()
-        blocks = None if letters else _blocks(ax, tpo)
-        _price_texts(ax, naked, tpo.height)
-        scale = "letters of" if letters else f"longest row: {tpo.most_blocks} ×"
-        ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} {tpo.minutes:g} min")
-        looks.legend(ax, [mark for mark in marks if len(mark.get_paths())], place="above")
-    return MarketProfile(
-        ax,
-        blocks,
-        letters,
-        value_areas,
-        pocs,
-        later_pocs,
-        balances,
-        singles,
-        naked,
-        tpo.height if tpo.sessions else None,
+    marks = [panel.add(mark) for mark in (areas, pocs, later_pocs, balances, singles)]
+    return [mark for mark in marks if len(mark.x0)]
+
+
+def _add_blocks(panel: Panel, tpo: Sessions) -> None:
+    """Add a rectangle per touch, coloured by the time since the start of the session."""
+    unit, height = unit_of(tpo), tpo.height
+    boxes = [
+        (session.rows_start + index * unit, session.rows_start + (index + 1) * unit, row * height, block)
+        for session in tpo.sessions
+        for row, block_ids in session.touches.items()
+        for index, block in enumerate(block_ids)
+    ]
+    start, end, low, blocks = np.array(boxes).T
+    hours = blocks * tpo.minutes / 60
+    # Leave gaps between blocks if there is room for them.
+    has_room = min(_room_of_block(panel, tpo)) > 3
+    scale = Scale.of(panel.ground.ordered(), 0, max(float(hours.max()), tpo.minutes / 60))
+    mark = Boxes(
+        start,
+        end,
+        low,
+        low + height,
+        hours,
+        scale,
+        name="blocks",
+        in_image=True,
+        edge=panel.ground.face if has_room else "face",
+        width=0.5 if has_room else 0.1,
     )
+    panel.bars.append(Bar(panel.add(mark), scale, "Time into the session", "h"))
 
 
-def _blocks(ax: Axes, tpo: Sessions) -> PolyCollection:
-    """Draw a rectangle per touch, coloured by the time since the start of the session."""
-    unit = unit_of(tpo)
-    boxes, hours = [], []
-    for session in tpo.sessions:
-        left_edge = session.start + LEFT * (session.end - session.start)
-        for row, block_ids in session.touches.items():
-            low = row * tpo.height
-            boxes += [
-                _box(left_edge + index * unit, left_edge + (index + 1) * unit, low, low + tpo.height)
-                for index in range(len(block_ids))
-            ]
-            hours += [block * tpo.minutes / 60 for block in block_ids]
-    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
-    blocks = PolyCollection(
-        boxes,
-        cmap=looks.ordered(ax),
-        norm=Normalize(0, max(*hours, tpo.minutes / 60)),
-        # Leave gaps between blocks if there is room for them.
-        edgecolors=[looks.face(ax)] if min(width, height) > 3 else "face",
-        linewidths=0.5 if min(width, height) > 3 else 0.1,
-        zorder=2,
-    )
-    blocks.set_array(np.array(hours))
-    ax.add_collection(blocks, autolim=False)
-    looks.colour_bar(ax, ScalarMappable(blocks.norm, blocks.cmap), "Time into the session", "h")
-    return blocks
+def _room_of_block(panel: Panel, tpo: Sessions) -> tuple[float, float]:
+    """Return the width and the height of a time block. [pt]"""
+    (first, last), (low, high) = panel.x.limits or (0.0, 1.0), panel.y.limits or (0.0, 1.0)
+    ground = panel.ground
+    return unit_of(tpo) / (last - first) * ground.width, tpo.height / (high - low) * ground.height
 
 
-def _letters(ax: Axes, tpo: Sessions) -> tuple[Text, ...]:
-    """Draw the letters of each row as one text; draw nothing if there is no room for them."""
-    width, height = looks.room(ax, unit_of(tpo) / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
+def _letter_size(panel: Panel, tpo: Sessions) -> float:
+    """Return the font size of letters; 0 if there is no room for them."""
+    width, height = _room_of_block(panel, tpo)
     size = min(0.95 * height, width / _LETTER_WIDTH, 10.0)
-    if size < _SMALLEST:
-        return ()
-    colours = looks.inside(ax)
-    texts = []
+    return size if size >= _SMALLEST else 0.0
+
+
+def _add_letters(panel: Panel, tpo: Sessions, size: float) -> None:
+    """Add the letters of each row as one text."""
+    colours = panel.colours
+    xs, ys, texts, styles = [], [], [], []
     for session, prices in zip(tpo.sessions, tpo.prices.iter_rows(named=True), strict=True):
-        left_edge = session.start + LEFT * (session.end - session.start)
         for row, block_ids in session.touches.items():
             price = row * tpo.height
             is_in_area = prices["val"] - tpo.height / 2 < price < prices["vah"] + tpo.height / 2
             is_poc = abs(price - prices["poc"]) < tpo.height / 2
-            texts.append(
-                ax.text(
-                    left_edge,
-                    price + tpo.height / 2,
-                    "".join(letter_of(block) for block in block_ids),
-                    family="monospace",
-                    size=size,
-                    va="center_baseline",
-                    color=colours.poc if is_poc else colours.ink if is_in_area else colours.flat,
-                    weight="bold" if is_poc else "normal",
-                    # The line of the POC runs behind the letters.
-                    path_effects=looks.halo(ax) if is_poc else None,
-                    clip_on=True,
-                    zorder=2.5,
-                )
-            )
-    return tuple(texts)
+            # The line of the POC runs behind the letters.
+            of_poc = {"color": colours.poc, "weight": "bold", "path_effects": panel.ground.halo()}
+            xs.append(session.rows_start)
+            ys.append(price + tpo.height / 2)
+            texts.append("".join(letter_of(block) for block in block_ids))
+            styles.append(of_poc if is_poc else {"color": colours.ink if is_in_area else colours.flat})
+    look = {"family": "monospace", "size": size, "va": "center_baseline"}
+    panel.add(Texts(xs, ys, texts, look, styles, name="letters", order=2.5, in_image=True))
 
 
-def _price_texts(ax: Axes, prices: tuple[float, ...], height: float) -> None:
+def _add_prices(panel: Panel, prices: tuple[float, ...], height: float) -> None:
     """Write the prices of naked points of control at the right edge."""
-    for price in prices:
-        ax.annotate(
-            looks.price_text(price, height),
-            (1.0, price + height / 2),
-            xycoords=("axes fraction", "data"),
-            xytext=(-2, 2),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            size="small",
-            color=looks.inside(ax).ink,
-            path_effects=looks.halo(ax),
-            zorder=3,
+    look = {"size": "small", "path_effects": panel.ground.halo()}
+    texts = [looks.price_text(price, height) for price in prices]
+    rows = [price + height / 2 for price in prices]
+    panel.add(
+        Texts([1.0] * len(prices), rows, texts, look, is_at_edge=True, colour=panel.colours.ink, order=3)
+    )
+
+
+def _add_regions(panel: Panel, tpo: Sessions) -> None:
+    """Let hovering over a row show the time blocks that touched it."""
+    touches = [(s.rows_start, row, blocks) for s in tpo.sessions for row, blocks in s.touches.items()]
+    starts, rows, block_ids = zip(*touches, strict=True)
+    number, low = np.array([len(blocks) for blocks in block_ids]), np.array(rows) * tpo.height
+    panel.add(
+        Regions(
+            np.array(starts),
+            number * unit_of(tpo),
+            low + tpo.height / 2,
+            tpo.height,
+            ["".join(map(letter_of, blocks)) for blocks in block_ids],
+            label="Time blocks",
+            data=np.stack([number, low], axis=1),
+            hover=f"<br>%{{customdata[0]}} time blocks of {tpo.minutes:g} min<br>%{{text}}",
         )
+    )
 
 
 def letter_of(block: int) -> str:
@@ -388,10 +405,6 @@ def _session_of(spans: dict[float, Session], row: dict[str, Any]) -> Session:
 def _date(time: int) -> float:
     """Return a time in nanoseconds as a matplotlib date. [d]"""
     return float(date2num(np.datetime64(time, "ns")))  # type: ignore[no-untyped-call]
-
-
-def _box(start: float, end: float, low: float, high: float) -> list[tuple[float, float]]:
-    return [(start, low), (start, high), (end, high), (end, low)]
 
 
 def _title(tpo: Sessions) -> str:

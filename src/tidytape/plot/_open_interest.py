@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import StepPatch
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import cross
 from tidytape.analytics.flow import oi_price_quadrant
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._candles import Candles, draw_candles
+from tidytape.plot._candles import add_candles
 from tidytape.plot._frame import read_frame
-from tidytape.plot._picture import Picture
+from tidytape.plot._matplotlib import Drawing, draw_on
+from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule, Steps
 from tidytape.plot._series import candle_series
-from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
+from tidytape.plot._tracks import Tracks, from_above, legend_place, line_of, show_window, tracks
 
 HEIGHTS = (3.0, 1.8, 1.6)  # of the panels, from the top
 _CARRY = "24h"  # how long the service uses a report of open interest
-
 _WIDE = 500.0  # a figure wider than this has room for two legend entries side by side [pt]
-
 # The colour shows the direction of the price: strong if positions were opened, pale if they were closed.
 _QUADRANTS = {
     "new_longs": ("up", "new longs: price up, OI up"),
@@ -39,17 +35,6 @@ _QUADRANTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OpenInterest(Picture):
-    """What `open_interest` drew."""
-
-    axes: tuple[Axes, ...]
-    lines: dict[str, Line2D]
-    total: Line2D | None
-    candles: Candles | None
-    changes: dict[str, StepPatch]
-
-
 def open_interest(
     frame: IntoFrame,
     /,
@@ -58,9 +43,10 @@ def open_interest(
     price_band: float = 0.0,
     oi_band: float = 0.0,
     by: str | Iterable[str] | None = None,
+    title: str | None = None,
     axes: Axes | Sequence[Axes] | None = None,
     timezone: str | tzinfo = "UTC",
-) -> OpenInterest:
+) -> Drawing:
     """Draw open interest over time; with candles also the price, and which positions were opened or closed.
 
     With candles there are three axes: the candles, the open interest, and its change in each interval, coloured by
@@ -81,6 +67,8 @@ def open_interest(
     by : str or iterable of str, optional
         Columns on which the two frames are matched, as in `tidytape.analytics.flow.oi_price_quadrant`: ``"coin"`` for
         candles of another market of the same coin.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     axes : matplotlib.axes.Axes, or sequence of three; optional
         Where to draw: one axes without candles; with candles three, from the top down. A new figure otherwise.
     timezone : str or tzinfo
@@ -88,14 +76,15 @@ def open_interest(
 
     Returns
     -------
-    OpenInterest
+    Drawing
         The artists. For a frame without open interest the picture says "no data".
 
         - ``axes`` : tuple of Axes. The axes drawn on: one without candles; with candles those of the price, the open
           interest and its change.
         - ``lines`` : dict of str to Line2D. By market, its open interest as a line of steps.
         - ``total`` : Line2D or None. The sum of several markets of one coin; None otherwise.
-        - ``candles`` : Candles or None. Artists of the candles, as `candles` returns them; None without candles.
+        - ``wicks``, ``bodies`` : LineCollection and PolyCollection, or None. The candles, as in `candles`; None without
+          candles.
         - ``changes`` : dict of str to StepPatch. By quadrant, the relative change of the open interest in the intervals
           of that quadrant, NaN in the others. [%]
 
@@ -122,12 +111,42 @@ def open_interest(
     """
     style.zone(timezone)  # refuse an unknown zone before a figure is made
     interest = read_frame(frame, "frame", ["timestamp", "close"])
+    heights = HEIGHTS if candles is not None else (1.0,)
+    expected = "3, with candles" if candles is not None else "one, without candles"
+    places = style.stacked_axes(axes, heights, expected, size=(9, 7 if candles is not None else 4))
+    return draw_on(
+        lambda *panels: fill_open_interest(
+            panels,
+            interest.to_native(),
+            candles,
+            price_band=price_band,
+            oi_band=oi_band,
+            by=by,
+            timezone=timezone,
+        ),
+        places,
+        title=title,
+        is_new=axes is None,
+    )
+
+
+def fill_open_interest(
+    panels: Sequence[Panel],
+    frame: IntoFrame,
+    candles: IntoFrame | None,
+    *,
+    price_band: float,
+    oi_band: float,
+    by: str | Iterable[str] | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show open interest on a panel; with candles on three."""
+    interest = read_frame(frame, "frame", ["timestamp", "close"])
     series = tracks(interest, "frame", ["close"])
+    facts: Facts = {"lines": {}, "total": None, "changes": {}, "wicks": None, "bodies": None}
     if candles is None:
-        (ax,) = style.stacked_axes(axes, (1,), "one, without candles", size=(9, 4))
-        lines, total = _draw_lines(ax, series, _total(interest, series))
-        _finish(ax, series, timezone)
-        return OpenInterest((ax,), lines, total, None, {})
+        _add_lines(panels[0], series, _total(interest, series), timezone)
+        return facts
 
     if len(series.by_label) > 1:
         raise QueryError(
@@ -141,22 +160,16 @@ def open_interest(
     quadrants = oi_price_quadrant(
         interest.to_native(), candle_frame.to_native(), by=by, price_band=price_band, oi_band=oi_band
     )
-    top, middle, bottom = style.stacked_axes(axes, HEIGHTS, "3, with candles", size=(9, 7))
-    drawn = draw_candles(top, prices, timezone)
-    style.title(top, "Price and open interest", prices.identity.title)
-    lines, _ = _draw_lines(middle, series, None)
-    _finish(middle, series, timezone)
-    changes = _draw_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
+    top, middle, bottom = panels
+    shown = add_candles(top, prices, timezone)
+    top.title = style.titled("Price and open interest", shown.title)
+    _add_lines(middle, series, None, timezone)
+    middle.title = series.title() if series.title() != prices.identity.title else ""
+    _add_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
     if series.bounds():
-        for ax in (top, middle, bottom):
-            set_window(ax, series)
-    for ax in (top, middle):
-        if ax.get_shared_x_axes().joined(ax, bottom):
-            ax.tick_params(labelbottom=False)
-            ax.set_xlabel("")
-            ax.xaxis.get_offset_text().set_visible(False)
-    style.title(middle, "", series.title() if series.title() != prices.identity.title else "")
-    return OpenInterest((top, middle, bottom), lines, None, drawn, changes)
+        for panel in panels:
+            show_window(panel, series)
+    return facts
 
 
 def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
@@ -168,70 +181,80 @@ def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
     return total if len(total.by_label) == 1 else None
 
 
-def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[str, Line2D], Line2D | None]:
-    lines: dict[str, Line2D] = {}
+def _add_lines(panel: Panel, series: Tracks, total: Tracks | None, timezone: str | tzinfo) -> None:
+    panel.over_time(timezone)
+    panel.y = Axis("Open interest", series.shared.amounts(None), "amount", bins=5)
+    panel.title = style.titled("Open interest", series.title())
+    lines = []
+    is_one = len(series.by_label) == 1
     for index, (label, track) in enumerate(series.by_label.items()):
         # A single line has the colour of text, because beside candles the other colours have a meaning.
-        look = style.look(ax, index) if len(series.by_label) > 1 else {"color": style.inside(ax).ink}
-        (lines[label],) = ax.plot(
-            *track.steps("close"), drawstyle="steps-post", linewidth=1.4, label=label, zorder=2.2, **look
+        look = {"colour": panel.colours.ink} if is_one else panel.ground.look(index)
+        line = line_of(
+            *track.steps("close"),
+            is_stepped=True,
+            name="lines",
+            key=label,
+            label=label,
+            **look,
+            width=1.4,
+            order=2.2,
         )
-        if len(series.by_label) > 1:
-            style.mark_end(lines[label])
-    if total is None:
-        return lines, None
-    (track,) = total.by_label.values()
-    (line,) = ax.plot(
-        *track.steps("close"),
-        drawstyle="steps-post",
-        color=style.inside(ax).ink,
-        linewidth=2.0,
-        label="sum",
-        zorder=2.3,
-    )
-    return lines, line
-
-
-def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
-    style.frame_axes(ax, timezone)
-    style.amount_axis(ax.yaxis, series.shared.amounts(None), bins=5, name="Open interest")
-    style.title(ax, "Open interest", series.title())
-    if not any(np.isfinite(track.values["close"]).any() for track in series.by_label.values()):
-        style.no_data(ax)
+        lines.append(panel.add(line))
+    for track in () if total is None else total.by_label.values():
+        line = Line(
+            *track.steps("close"),
+            is_stepped=True,
+            name="total",
+            label="sum",
+            width=2.0,
+            order=2.3,
+            colour=panel.colours.ink,
+        )
+        lines.append(panel.add(line))
+    panel.is_empty = not any(np.isfinite(track.values["close"]).any() for track in series.by_label.values())
+    if panel.is_empty:
         return
-    set_window(ax, series)
+    show_window(panel, series)
     if len(series.by_label) > 1:
-        ax.set_ylim(bottom=0)
-        handles = [line for line in ax.lines if np.isfinite(np.asarray(line.get_ydata(), float)).any()]
-        style.legend(ax, style.from_above(handles), place=legend_place(handles))
+        panel.y.low = 0.0
+        known = [line for line in lines if np.isfinite(line.y).any()]
+        panel.legend = Legend(from_above(known), place=legend_place(known))
 
 
-def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> dict[str, StepPatch]:
-    style.frame_axes(ax, timezone)
-    style.y_label(ax, "OI change", "%", bins=4)
+def _add_changes(panel: Panel, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> None:
+    panel.over_time(timezone)
+    panel.y.name, panel.y.unit, panel.y.bins = "OI change", "%", 4
     track = next(iter(tracks(quadrants, "candles", ["open_interest_change"]).by_label.values()), None)
     quadrant_names = quadrants.sort("timestamp").get_column("quadrant")
     known_count = len(quadrant_names) - quadrant_names.null_count()
     if track is None or not known_count:
-        style.no_data(ax)
-        return {}
+        panel.is_empty = True
+        return
     # Draw all bars of a colour as one artist: thousands of artists would take seconds to draw.
     times, values = track.steps("open_interest_change")
     interval_index = np.searchsorted(track.start, times[:-1], side="right") - 1
-    drawn = {}
+    entries: list[Mark] = []
     for quadrant, (colour, meaning) in _QUADRANTS.items():
         has_quadrant = np.array([name == quadrant for name in quadrant_names.to_list()])
         if has_quadrant.any():
             share = has_quadrant.sum() / known_count
-            drawn[quadrant] = ax.stairs(
-                np.where(has_quadrant[interval_index], values[:-1] * 100, np.nan),
-                times,
-                fill=True,
-                color=getattr(style.inside(ax), colour),
-                label=f"{meaning} ({share:.0%})",
-                zorder=2,
+            changes = np.where(has_quadrant[interval_index], values[:-1] * 100, np.nan)
+            entries.append(
+                panel.add(
+                    Steps(
+                        times,
+                        changes,
+                        name="changes",
+                        key=quadrant,
+                        width=0,
+                        label=f"{meaning} ({share:.0%})",
+                        colour=getattr(panel.colours, colour),
+                        hover_name=meaning.partition(":")[0],
+                    )
+                )
             )
-    ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=2.1)
+    panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=2.1))
     # The long entries have room side by side only below the axes.
-    style.legend(ax, [*drawn.values()], place="below", columns=2 if style.width_of(ax) > _WIDE else 1)
-    return drawn
+    columns = 2 if panel.ground.figure_width > _WIDE else 1
+    panel.legend = Legend(entries, place="below", columns=columns)

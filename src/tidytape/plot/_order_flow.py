@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta, tzinfo
 from typing import Any, Literal, NamedTuple, cast
 
@@ -11,18 +11,18 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import StepPatch
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.analytics import flow
 from tidytape.plot import _style as style
-from tidytape.plot._candles import Candles, draw_candles, set_time_limits, step_line
+from tidytape.plot._candles import add_candles, show_intervals, step_line
 from tidytape.plot._frame import read_frame, with_datetimes
-from tidytape.plot._picture import Picture
+from tidytape.plot._matplotlib import Drawing, draw_on
+from tidytape.plot._model import Facts, Panel, Rule, Steps
 from tidytape.plot._series import (
+    Bars,
     CandleSeries,
-    Identity,
     candle_series,
     dates_of,
     interval_named,
@@ -45,29 +45,19 @@ class FlowPanels(NamedTuple):
     cvd: Axes
 
 
-@dataclass(frozen=True, slots=True)
-class OrderFlow(Picture):
-    """What `order_flow` drew."""
-
-    axes: FlowPanels
-    candles: Candles
-    more_bought: StepPatch
-    more_sold: StepPatch
-    cvd: StepPatch
-
-
 def order_flow(
     candles: IntoFrame,
     sides: IntoFrame,
     /,
     *,
+    title: str | None = None,
     axes: FlowPanels | Sequence[Axes] | None = None,
     anchor: Literal["none", "session"] = "none",
     session: Session | str | timedelta | None = None,
     period: str | timedelta | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
-) -> OrderFlow:
+) -> Drawing:
     """Draw candles, and below them the delta of each interval and the cumulative volume delta (CVD).
 
     Delta is the volume that aggressors bought minus the volume that they sold.
@@ -80,6 +70,8 @@ def order_flow(
         A frame that `tidytape.analytics.flow.delta` takes, of the same market: candles by side
         (``client.candles(by_side=True)``), trades, or any frame with ``timestamp``, ``buy_volume`` and ``sell_volume``.
         Its volumes are summed over the intervals of the candles. [as ``amount_unit`` says]
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     axes : sequence of three matplotlib.axes.Axes, optional
         Where to draw: the axes of price, delta and CVD. Let them share their x axis (``sharex=True``) to move together.
         By default those of a new figure.
@@ -92,12 +84,12 @@ def order_flow(
 
     Returns
     -------
-    OrderFlow
+    Drawing
         The artists. A panel without data says "no data".
 
         - ``axes`` : tuple of three Axes. ``axes.price`` has the candles, ``axes.delta`` the delta of each interval, and
           ``axes.cvd`` the CVD.
-        - ``candles`` : Candles. Artists of the candles, as `candles` returns them.
+        - ``wicks``, ``bodies`` : LineCollection, PolyCollection. The candles, as in `candles`.
         - ``more_bought``, ``more_sold`` : StepPatch. Delta of the intervals in which more was bought, and in which more
           was sold; 0 in the other intervals, NaN if it is unknown.
         - ``cvd`` : StepPatch. Cumulative volume delta at the end of each interval; NaN if it is unknown.
@@ -122,38 +114,72 @@ def order_flow(
     >>> [ax.get_ylabel() for ax in drawn.axes]
     ['Price [USDT per BTC]', 'Delta [BTC]', 'CVD [BTC]']
     """
-    bars = candle_series(candles, "candles")
-    side_flow = _read(sides, bars, anchor, session, period)
     style.zone(timezone)  # refuse an unknown zone before a figure is made
-    layout = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
+    places = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
+    start_of_sum = (anchor, session, period)
+    drawn = draw_on(
+        lambda *panels: fill_order_flow(
+            panels, candles, sides, start_of_sum=start_of_sum, quote=quote, timezone=timezone
+        ),
+        places,
+        title=title,
+        is_new=axes is None,
+    )
+    cast("Figure", places.price.get_figure()).align_ylabels(list(places))
+    return replace(drawn, axes=places)
 
-    drawn = draw_candles(layout.price, bars, timezone)
+
+Anchor = tuple[Literal["none", "session"], Session | str | timedelta | None, str | timedelta | None]
+"""Anchor, session and period of a sum."""
+
+
+def fill_order_flow(
+    panels: Sequence[Panel],
+    candles: IntoFrame,
+    sides: IntoFrame,
+    *,
+    start_of_sum: Anchor,
+    quote: str | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show candles, delta and CVD on three panels."""
+    price, delta, cvd = panels
+    bars = candle_series(candles, "candles")
+    side_flow = _read(sides, bars, *start_of_sum)
+    shown = add_candles(price, bars, timezone)
     # An empty frame of candles does not name its market, so ask the other frame.
     identity = bars.identity if bars.start.size else side_flow.identity
-    style.title(
-        layout.price, "Order flow", identity.title, other_market_note("flow", side_flow.identity, identity)
-    )
-    more_bought, more_sold = _draw_delta(layout.delta, side_flow, timezone, quote)
-    line = _draw_cvd(layout.cvd, side_flow, timezone, quote)
-    starts = np.concatenate([bars.start, side_flow.start])
-    if starts.size:
-        for ax in layout:
-            set_time_limits(ax, np.sort(starts), bars.width if bars.start.size else side_flow.width)
-    for ax in layout[:2]:
-        ax.set_xlabel("")
-        ax.tick_params(labelbottom=False)
-        ax.xaxis.offsetText.set_visible(False)
-    cast("Figure", layout.price.get_figure()).align_ylabels(list(layout))
-    return OrderFlow(layout, drawn, more_bought, more_sold, line)
+    market = shown.title if bars.start.size else identity.title
+    price.title = style.titled("Order flow", market, other_market_note("flow", side_flow.identity, identity))
+    edges, values = step_line(side_flow.start, side_flow.width, side_flow.delta)
+    for part, colour, name in (
+        (np.maximum(values, 0), panels[1].colours.up, "More bought"),
+        (np.minimum(values, 0), panels[1].colours.down, "More sold"),
+    ):
+        delta.add(
+            Steps(
+                edges,
+                np.where(np.isnan(values), np.nan, part),
+                label=name,
+                colour=colour,
+                width=0.5,
+                name=name.lower().replace(" ", "_"),
+            )
+        )
+    _finish(delta, values, timezone, "Delta", side_flow.identity.amounts(quote))
+    edges, values = step_line(side_flow.start, side_flow.width, side_flow.cvd)
+    cvd.add(Steps(edges, values, None, name="cvd", label="CVD", colour=cvd.colours.ink, width=1.3, order=2.2))
+    _finish(cvd, values, timezone, "CVD", side_flow.identity.amounts(quote))
+    starts = np.sort(np.concatenate([bars.start, side_flow.start]))
+    for panel in panels if starts.size else ():
+        show_intervals(panel, starts, bars.width if bars.start.size else side_flow.width)
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
-class _Flow:
-    """Deltas and their cumulative sums, in order of time; NaN if unknown."""
+class _Flow(Bars):
+    """Deltas and their cumulative sums; NaN if unknown."""
 
-    identity: Identity
-    start: NDArray[np.float64]  # [matplotlib dates, d]
-    width: float  # [d]
     delta: NDArray[np.float64]
     cvd: NDArray[np.float64]
 
@@ -192,47 +218,13 @@ def _read(
     return _Flow(identity, dates_of(time), float(width), values["delta"], values["cvd"])
 
 
-def _draw_delta(
-    ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None
-) -> tuple[StepPatch, StepPatch]:
-    colours = style.inside(ax)
-    edges, values = step_line(side_flow.start, side_flow.width, side_flow.delta)
-    more_bought, more_sold = (
-        ax.stairs(
-            np.where(np.isnan(values), np.nan, one_sign),
-            edges,
-            fill=True,
-            color=colour,
-            linewidth=0.5,
-            zorder=2,
-            label=name,
-        )
-        for one_sign, colour, name in (
-            (np.maximum(values, 0), colours.up, "More bought"),
-            (np.minimum(values, 0), colours.down, "More sold"),
-        )
-    )
-    _finish(ax, values, timezone, "Delta", side_flow.identity.amounts(quote))
-    return more_bought, more_sold
-
-
-def _draw_cvd(ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None) -> StepPatch:
-    edges, values = step_line(side_flow.start, side_flow.width, side_flow.cvd)
-    line = ax.stairs(
-        values, edges, baseline=None, color=style.inside(ax).ink, linewidth=1.3, zorder=2.2, label="CVD"
-    )
-    _finish(ax, values, timezone, "CVD", side_flow.identity.amounts(quote))
-    return line
-
-
-def _finish(ax: Axes, values: NDArray[np.float64], timezone: str | tzinfo, name: str, unit: str) -> None:
-    style.frame_axes(ax, timezone)
-    style.amount_axis(ax.yaxis, unit, bins=4, name=name)
+def _finish(panel: Panel, values: NDArray[np.float64], timezone: str | tzinfo, name: str, unit: str) -> None:
+    panel.over_time(timezone)
+    panel.y.kind, panel.y.name, panel.y.unit, panel.y.bins = "amount", name, unit, 4
     known = values[np.isfinite(values)]
-    if not known.size:
-        style.no_data(ax)
-        return
-    ax.axhline(0, color=style.inside(ax).flat, linewidth=0.8, zorder=2.1)
-    low, high = min(known.min(), 0.0), max(known.max(), 0.0)
-    pad = 0.07 * (high - low) or 1.0
-    ax.set_ylim(low - pad, high + pad)
+    panel.is_empty = not known.size
+    if known.size:
+        panel.add(Rule(0.0, colour=panel.colours.flat, width=0.8, order=2.1))
+        low, high = min(float(known.min()), 0.0), max(float(known.max()), 0.0)
+        pad = 0.07 * (high - low) or 1.0
+        panel.y.limits = (low - pad, high + pad)

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import tzinfo
 from decimal import Decimal
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import date2num, num2date
 from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded_limits
-from tidytape.plot._picture import Picture
-from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
-from tidytape.plot._series import Identity, candle_series, require_same, volume_series
-from tidytape.plot._windows import time_of_profile
+from tidytape.plot._candles import add_candles, add_volume, padded_limits
+from tidytape.plot._closed import zone_of
+from tidytape.plot._frame import read_frame, with_datetimes
+from tidytape.plot._matplotlib import Drawing, draw_on
+from tidytape.plot._model import Facts, Legend, Panel, Steps
+from tidytape.plot._profile import Rules, add_area, add_profile, profile_rows
+from tidytape.plot._series import (
+    Identity,
+    VolumeSeries,
+    candle_series,
+    interval_named,
+    require_same,
+    volume_series,
+)
+from tidytape.sessions import Session
 
 _WIDTHS = (4.2, 1.0)  # of the candles and the profile, which needs room for a few ticks
 _HEIGHTS = (3.3, 1.0)  # of the candles and the volume, which needs room for its label
 _MARGIN = 0.09  # [in]
+_SECOND = 1 / 86_400  # [d]
 
 
 class Panels(NamedTuple):
@@ -36,23 +46,6 @@ class Panels(NamedTuple):
     profile: Axes
     volume: Axes
     key: Axes | None = None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class CandlesWithProfile(Picture):
-    """What `candles_with_profile` drew."""
-
-    axes: Panels
-    candles: Candles
-    volume: Volume
-    profile: Profile
-    value_area: Rectangle | None
-    lines: dict[str, Line2D]
-
-    def __repr__(self) -> str:
-        # A notebook shows it under the picture.
-        drawn = self.profile
-        return f"CandlesWithProfile(poc={drawn.poc}, val={drawn.val}, vah={drawn.vah})"
 
 
 def panels(figure: Figure | SubFigure | None = None) -> Panels:
@@ -103,6 +96,7 @@ def candles_with_profile(
     profile: IntoFrame,
     /,
     *,
+    title: str | None = None,
     axes: Panels | Sequence[Axes] | None = None,
     share: float = 0.70,
     rule: Literal["two_row", "one_row"] = "two_row",
@@ -110,8 +104,9 @@ def candles_with_profile(
     stop: Literal["reach", "exceed"] = "reach",
     row_size: float | Decimal | None = None,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
-) -> CandlesWithProfile:
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
+) -> Drawing:
     """Draw candles with their volume below, and the volume profile, POC and value area beside them.
 
     Parameters
@@ -122,6 +117,8 @@ def candles_with_profile(
         As for `volume_profile`. It may be of another market with the same coin and quote, or of several exchanges
         together; the legend then names them. It must cover all candles that have a volume; if it covers a longer time,
         the legend says which.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     axes : what `panels` returns, or sequence of three matplotlib.axes.Axes; optional
         Where to draw: the axes of price, profile and volume. Let them share their axes to move together. By default
         those of `panels` in a new figure.
@@ -129,20 +126,24 @@ def candles_with_profile(
         As for `volume_profile`.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
-    CandlesWithProfile
+    Drawing
         The artists, their axes and their figure. A panel without data says "no data".
 
         - ``axes`` : Panels. The axes drawn on, as `panels` returns them.
-        - ``candles`` : Candles. Artists of the candles, as `candles` returns them.
-        - ``volume`` : Volume. Artist of the volume, as `volume` returns it.
-        - ``profile`` : Profile. Artists of the profile, and its prices, as `volume_profile` returns them.
+        - ``wicks``, ``bodies`` : LineCollection, PolyCollection. The candles, as in `candles`.
+        - ``steps`` : StepPatch. The volume over time, as in `volume`.
         - ``value_area`` : Rectangle or None. The value area behind the candles.
         - ``lines`` : dict of str to Line2D. ``"POC"``, ``"VAH"`` and ``"VAL"`` across the candles.
+        - ``value_area_beside``, ``lines_beside`` : Rectangle, dict of str to Line2D. The same on the profile.
+        - ``buy``, ``sell``, ``volume``, ``poc``, ``vah``, ``val``, ``share``, ``row_height``, ``note`` : As in
+          `volume_profile`.
 
     Raises
     ------
@@ -170,54 +171,111 @@ def candles_with_profile(
     >>> drawn.lines["POC"].get_label(), drawn.axes.price.get_title(loc="left")
     ('POC 61', 'Candles and volume profile · X BTCUSDT')
     """
+    zone = zone_of(timezone, session)
+    rules = Rules(share, rule, tie, stop, row_size)
+    places = panels() if axes is None else axes
+    if not isinstance(places, Panels):
+        places = Panels(*style.several_axes(places, 3, "three: price, profile, volume; or panels()"))
+    drawn = draw_on(
+        lambda *several: fill_candles_with_profile(
+            several, candles, profile, rules=rules, quote=quote, session=session, timezone=zone
+        ),
+        places[:3],
+        title=title,
+        is_new=axes is None,
+        key=places.key,
+    )
+    _label_once(places, *(not panel.is_empty for panel in drawn.model.panels))
+    return replace(drawn, axes=cast("tuple[Axes, ...]", places))
+
+
+def fill_candles_with_profile(
+    several: Sequence[Panel],
+    candles: IntoFrame,
+    profile: IntoFrame,
+    *,
+    rules: Rules,
+    quote: str | None,
+    session: Session | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show candles, a volume profile and volumes on three panels."""
+    price, profile_panel, volume_panel = several
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
-    rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
+    rows = profile_rows(profile, "profile", rules)
     require_same("normalized_symbol", "profile", rows.levels.identity, bars.identity, "the candles")
     # An empty frame of candles does not name its market, so ask the profile.
     identity = bars.identity if bars.start.size else rows.levels.identity
-    bars, volumes = replace(bars, identity=identity), replace(volumes, identity=identity)
+    named, volumes = replace(bars, identity=identity), replace(volumes, identity=identity)
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, identity=identity))
-    style.zone(timezone)
-    time_note = time_of_profile(volumes, profile, rows.levels.identity, timezone)
-    axes = panels() if axes is None else axes
-    axes = (
-        axes
-        if isinstance(axes, Panels)
-        else Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
-    )
-
-    drawn_candles = draw_candles(axes.price, bars, timezone)
-    drawn_volume = draw_volume(axes.volume, volumes, timezone, quote=quote)
+    time_note = _time_of_profile(volumes, profile, rows.levels.identity, timezone)
+    shown = add_candles(price, named, timezone, session=session)
+    add_volume(volume_panel, volumes, timezone, quote=quote, session=session)
     if bars.start.size:
-        style.same_times(axes.volume, axes.price)
-    drawn_profile = draw_profile(axes.profile, rows, quote=quote)
-    prices = np.concatenate([bars.low, bars.high, drawn_profile.steps[0].get_data()[1] if rows.area else []])
-    for ax in (axes.price, axes.profile) if prices.size else ():
-        ax.set_ylim(*padded_limits(prices.min(), prices.max()))
-    shade, lines = mark(axes.price, rows.area) if rows.area else (None, {})
+        volume_panel.x.window, volume_panel.x.limits = price.x.window, price.x.limits
+    marks, facts = add_profile(profile_panel, rows, quote=quote, suffix="_beside")
+    profile_panel.y.name = profile_panel.y.unit = ""
+    prices = [
+        *bars.low,
+        *bars.high,
+        *(edge for mark in profile_panel.marks if isinstance(mark, Steps) for edge in mark.edges),
+    ]
+    if prices:
+        price.y.limits = profile_panel.y.limits = padded_limits(min(prices), max(prices))
+    if rows.area:
+        add_area(price, rows.area)
+    merged_note = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
+    price.title = style.titled("Candles and volume profile", shown.title, merged_note)
+    if marks:
+        whose = rows.levels.identity.name
+        other_market = whose if bars.identity.name and whose != bars.identity.name else ""
+        note = "\n".join(filter(None, (other_market, time_note, facts["note"]))) or None
+        profile_panel.legend = Legend(marks, title=note, place="corner")
+    return facts
 
-    # Label a shared axis on one of its panels only. The profile is labelled on top, because the legend is below it.
-    axes.price.tick_params(labelbottom=bool(bars.start.size and not volumes.start.size))
+
+def _label_once(axes: Panels, has_candles: bool, has_profile: bool, has_volume: bool) -> None:  # noqa: FBT001
+    """Label a shared axis on one of its panels only, and the profile on top, because the legend is below it."""
+    axes.price.tick_params(labelbottom=has_candles and not has_volume)
     axes.price.set_xlabel("")
-    axes.profile.tick_params(left=False, labelleft=bool(rows.area and not bars.start.size))
+    axes.price.xaxis.offsetText.set_visible(False)
+    axes.profile.tick_params(left=False, labelleft=has_profile and not has_candles)
     axes.profile.xaxis.set_label_position("top")
-    axes.profile.tick_params(bottom=False, labelbottom=False, top=bool(rows.area), labeltop=bool(rows.area))
+    axes.profile.tick_params(bottom=False, labelbottom=False, top=has_profile, labeltop=has_profile)
     # Align the label to the right, because in a narrow window it is wider than the panel.
     axes.profile.xaxis.label.set(x=1.0, ha="right")
-    axes.price.xaxis.offsetText.set_visible(False)
-    merged_note = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
-    style.title(axes.price, "Candles and volume profile", identity.title, merged_note)
-    _legend(axes, drawn_profile, bars.identity, rows.levels.identity, time_note)
     cast(Figure | SubFigure, axes.price.get_figure()).align_ylabels([axes.price, axes.volume])
-    return CandlesWithProfile(axes, drawn_candles, drawn_volume, drawn_profile, shade, lines)
 
 
-def _legend(axes: Panels, profile: Profile, candles: Identity, of_profile: Identity, time_note: str) -> None:
-    if profile.row_height is None:
-        return
-    other_market = of_profile.name if candles.name and of_profile.name != candles.name else ""
-    title = "\n".join(filter(None, (other_market, time_note, profile.note))) or None
-    if axes.key is None:
-        style.legend(axes.profile, profile.handles, title=title)
-    else:
-        style.legend(axes.key, profile.handles, title=title, place="corner")
+def _time_of_profile(
+    candles: VolumeSeries, profile: object, identity: Identity, timezone: str | tzinfo
+) -> str:
+    """Return a note with the time of a profile; empty if it is unknown, or the same as that of the candles.
+
+    Raises
+    ------
+    QueryError
+        If candles with a volume lie outside the time of the profile.
+    """
+    rows, interval = read_frame(profile, "profile"), interval_named(identity.interval)
+    traded_starts = candles.start[candles.volume > 0]
+    if "timestamp" not in rows.columns or interval is None or not traded_starts.size:
+        return ""
+    times = with_datetimes(rows, "profile").get_column("timestamp").drop_nulls()
+    if not len(times):
+        return ""
+    ends = np.array([times.dt.timestamp("ns").min(), times.dt.timestamp("ns").max()], dtype="datetime64[ns]")
+    first, last = date2num(ends) + np.array([0.0, interval.seconds * _SECOND])  # type: ignore[no-untyped-call]
+    zone, name = style.zone(timezone)
+    texts = [f"{num2date(date, zone):%Y-%m-%d %H:%M}" for date in (first, last)]  # type: ignore[no-untyped-call]
+    period = f"{texts[0]} to {texts[1]} {name}"
+    start, end = candles.start[0], candles.start[-1] + candles.width
+    if traded_starts[0] < first - _SECOND or traded_starts[-1] + candles.width > last + _SECOND:
+        raise QueryError(
+            "profile",
+            got=f"a profile of {period}",
+            expected="one of all the candles that have a volume",
+            hint="a first interval that began before start is left out: let start be where an interval of the profile "
+            "begins, or leave out the candles that are not in it",
+        )
+    return f"Profile: {period}" if first < start - _SECOND or last > end + _SECOND else ""

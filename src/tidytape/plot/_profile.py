@@ -7,17 +7,15 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle, StepPatch
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.analytics import profile as profiles
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Band, Facts, Legend, Mark, Panel, Rule, Steps
 from tidytape.plot._series import Levels, levels, levels_per_row, row_of, smallest_step, sums_by_index
 
 _LOOKS = {
@@ -26,34 +24,6 @@ _LOOKS = {
     "volume": ("volume", "Volume"),
 }
 _MOST_ROWS = 200  # with more rows, each would be lower than three pixels, and the picture would flicker
-
-
-@dataclass(frozen=True, slots=True)
-class Profile(OnePanel):
-    """What `volume_profile` drew."""
-
-    buy: StepPatch | None
-    sell: StepPatch | None
-    value_area: Rectangle | None
-    lines: dict[str, Line2D]
-    poc: float | None
-    vah: float | None
-    val: float | None
-    share: float | None
-    row_height: float | None
-    note: str = ""
-    volume: StepPatch | None = None
-
-    @property
-    def steps(self) -> list[StepPatch]:
-        """The outlines of the volumes: one of buys and one of sells, or one of both together."""
-        return [outline for outline in (self.buy, self.sell, self.volume) if outline is not None]
-
-    @property
-    def handles(self) -> list[Artist]:
-        """The artists of a legend: lines from the highest price to the lowest, then areas."""
-        lines = [self.lines[name] for name in ("VAH", "POC", "VAL") if name in self.lines]
-        return [*lines, *([self.value_area] if self.value_area else []), *self.steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +60,7 @@ def volume_profile(
     profile: IntoFrame,
     /,
     *,
+    title: str | None = None,
     ax: Axes | None = None,
     share: float = 0.70,
     rule: Literal["two_row", "one_row"] = "two_row",
@@ -97,7 +68,7 @@ def volume_profile(
     stop: Literal["reach", "exceed"] = "reach",
     row_size: float | Decimal | None = None,
     quote: str | None = None,
-) -> Profile:
+) -> Drawing:
     """Draw the volume traded at each price, with the point of control (POC) and the value area (VAL to VAH).
 
     Buys and sells are stacked, if the profile tells them apart. A row reaches from its price, its low edge, to the
@@ -110,6 +81,8 @@ def volume_profile(
         Schema VOLUME_PROFILE_AGG of one market. Uses ``price`` [quote per coin], ``buy_volume`` and ``sell_volume``
         [as ``amount_unit`` says], or ``volume`` if it has neither, such as a profile of candles. Levels of one price
         are added up over all timestamps, and the title says over how many. A level that lacks a value does not count.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     share, rule, tie, stop
@@ -124,7 +97,7 @@ def volume_profile(
 
     Returns
     -------
-    Profile
+    Drawing
         The artists and the prices. For a frame with no volume the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -158,14 +131,20 @@ def volume_profile(
     >>> drawn.val, drawn.poc, drawn.vah, drawn.share
     (12.0, 12.0, 14.0, 0.75)
     """
-    rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
-    ax = style.one_axes(ax, 6, 8)
-    drawn = draw_profile(ax, rows, quote=quote)
-    style.title(ax, "Volume profile", rows.levels.title)
-    style.price_axis(ax.yaxis, rows.levels.identity.price_unit)
-    if drawn.lines:
-        style.legend(ax, drawn.handles, title=drawn.note or None)
-    return drawn
+    rules = Rules(share, rule, tie, stop, row_size)
+    return draw(
+        lambda panel: fill_volume_profile(panel, profile, rules=rules, quote=quote), ax, (6, 8), title=title
+    )
+
+
+def fill_volume_profile(panel: Panel, profile: IntoFrame, *, rules: Rules, quote: str | None) -> Facts:
+    """Show a volume profile on a panel."""
+    rows = profile_rows(profile, "profile", rules)
+    marks, facts = add_profile(panel, rows, quote=quote)
+    panel.title = style.titled("Volume profile", rows.levels.title)
+    if facts["poc"] is not None:
+        panel.legend = Legend(marks, title=facts["note"] or None)
+    return facts
 
 
 def profile_rows(profile: object, parameter: str, rules: Rules) -> ProfileRows:
@@ -184,74 +163,91 @@ def profile_rows(profile: object, parameter: str, rules: Rules) -> ProfileRows:
     return ProfileRows(profile_levels, Area(poc, vah, val, share, step))
 
 
-def draw_profile(ax: Axes, rows: ProfileRows, *, quote: str | None) -> Profile:
-    """Draw a profile without a title and without a label of its price axis."""
-    style.frame_axes(ax)
+def add_profile(
+    panel: Panel, rows: ProfileRows, *, quote: str | None, suffix: str = ""
+) -> tuple[list[Mark], Facts]:
+    """Add a profile without a title; return the marks of a legend and the facts."""
     identity, area = rows.levels.identity, rows.area
-    unit = identity.amounts(quote)
+    x, y = panel.x, panel.y
+    x.kind, x.name, x.bins, x.unit = "amount", "Volume", 4, identity.amounts(quote)
+    y.kind, y.name, y.unit = "price", "Price", identity.price_unit
+    facts: Facts = dict.fromkeys(
+        ("buy", "sell", "volume", "value_area", "poc", "vah", "val", "share", "row_height")
+    ) | {"lines": {}, "note": ""}
+    panel.is_empty = area is None
     if area is None:
-        edges, volumes = np.array([0.0, 1.0]), dict.fromkeys(rows.levels.volumes, np.array([np.nan]))
-        row_height = None
-    else:
-        edges, volumes = _drawn_rows(rows.levels, area.step)
-        row_height = float(edges[1] - edges[0])
-        unit = identity.amounts(quote, style.price_text(row_height, row_height))
-
+        return [], facts
+    edges, volumes = _drawn_rows(rows.levels, area.step)
+    row_height = float(edges[1] - edges[0])
+    x.unit = identity.amounts(quote, style.price_text(row_height, row_height))
     # Draw one outline per colour instead of a bar per row: bars would show seams, and thin bars moiré.
-    def stack(value: NDArray[np.float64], base: NDArray[np.float64], colour: str, label: str) -> StepPatch:
-        return ax.stairs(
-            value,
-            edges,
-            baseline=base,
-            orientation="horizontal",
-            fill=True,
-            color=colour,
-            linewidth=0,
-            label=label,
-        )
-
-    base, palette = np.zeros(edges.size - 1), style.inside(ax)
-    drawn: dict[str, StepPatch] = {}
+    base, entries = np.zeros(edges.size - 1), []
     for name, volume in volumes.items():
-        colour, text = _LOOKS[name]
-        drawn[name] = stack(base + volume, base, getattr(palette, colour), text)
+        role, text = _LOOKS[name]
+        colour = getattr(panel.colours, role)
+        entries.append(
+            panel.add(
+                Steps(
+                    edges,
+                    base + volume,
+                    base,
+                    is_upright=False,
+                    name=role,
+                    label=text,
+                    colour=colour,
+                    width=0,
+                    order=1.0,
+                )
+            )
+        )
         base = base + volume
-    buy, sell, both = (drawn.get(name) for name in _LOOKS)
-    style.amount_axis(ax.xaxis, unit, bins=4)
-    if area is None:
-        style.no_data(ax)
-        return Profile(ax, buy, sell, None, {}, None, None, None, None, None, volume=both)
-    ax.set_xlim(0, float(base.max()) * 1.06 or 1)
-    ax.set_ylim(*padded_limits(float(edges[0]), float(edges[-1])))
-    shade, lines = mark(ax, area)
+    x.limits = (0.0, float(base.max()) * 1.06 or 1.0)
+    y.limits = padded_limits(float(edges[0]), float(edges[-1]))
+    marks = add_area(panel, area, suffix=suffix)
     # If several rows of the value area are drawn as one, the POC may not be in the longest drawn row; a note says why.
     row_note = f"area: rows of {style.price_text(area.step, area.step)} {identity.quote}"
-    note = "" if row_height is None or np.isclose(row_height, area.step) else row_note
-    return Profile(
-        ax, buy, sell, shade, lines, area.poc, area.vah, area.val, area.share, row_height, note, both
-    )
+    note = "" if np.isclose(row_height, area.step) else row_note
+    prices = {"poc": area.poc, "vah": area.vah, "val": area.val, "share": area.share}
+    return [*marks, *entries], {**facts, **prices, "row_height": row_height, "note": note}
 
 
-def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
-    """Shade the value area, and draw lines at its prices, across axes whose vertical axis is the price."""
+def add_area(panel: Panel, area: Area, *, suffix: str = "") -> list[Mark]:
+    """Shade the value area, and add lines at its prices; return them from the highest line, then the shade."""
     if area.poc is None or area.vah is None or area.val is None or area.share is None:
-        return None, {}
-    name, look = f"Value area, {area.share * 100:.3g}%", style.inside(ax)
-    shade = ax.axhspan(
-        area.val, area.vah + area.step, color=look.value_area, linewidth=0, zorder=0.4, label=name
+        return []
+    name, look = f"Value area, {area.share * 100:.3g}%", panel.colours
+    shade = Band(
+        area.val,
+        area.vah + area.step,
+        name=f"value_area{suffix}",
+        label=name,
+        width=0,
+        order=0.4,
+        colour=look.value_area,
     )
-    looks = (
+    panel.add(shade)
+    marks: list[Mark] = []
+    for short, price, colour, dashes, width in (
         ("VAH", area.vah, look.value_area_edge, (0, (6, 2)), 1.2),
         ("POC", area.poc, look.poc, "solid", 1.3),
         ("VAL", area.val, look.value_area_edge, ":", 1.5),
-    )
-    lines = {}
-    for short, price, colour, dashes, width in looks:
+    ):
         text = f"{short} {style.price_text(price, area.step)}"
-        lines[short] = ax.axhline(
-            price, color=colour, linestyle=dashes, linewidth=width, zorder=2.3, label=text
+        marks.append(
+            panel.add(
+                Rule(
+                    price,
+                    name=f"lines{suffix}",
+                    key=short,
+                    label=text,
+                    colour=colour,
+                    width=width,
+                    order=2.3,
+                    dashes=dashes,
+                )
+            )
         )
-    return shade, lines
+    return [*marks, shade]
 
 
 def _value_area(profile_levels: Levels, rules: Rules, part: slice = slice(None)) -> list[tuple[Any, ...]]:

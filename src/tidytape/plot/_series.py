@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
@@ -24,6 +24,8 @@ _IDENTITY_COLUMNS = schema_of("TRADE_AGG").identity
 _CANDLE = schema_of("TRADE_AGG")
 _TRADED = {"volume", "first_timestamp", "last_timestamp"}
 _SIDES = ("buy_volume", "sell_volume")
+_SECONDS = 86_400  # in a day
+MOST_CANDLES = 5_000  # a picture of more candles than this would show several in each column of pixels
 FROM_CANDLES = "made of candles"  # note in the title of a profile that was computed from candles
 
 
@@ -83,27 +85,84 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class CandleSeries:
-    """Candles that can be drawn, in order of time."""
+class Bars:
+    """Values of equal intervals, in order of time; ``note`` says how many rows were joined to these."""
 
     identity: Identity
-    is_open_interest: bool
     start: NDArray[np.float64]  # [matplotlib dates, d]
     width: float  # length of the interval [d]
+    note: str = field(default="", kw_only=True)
+
+    @property
+    def title(self) -> str:
+        """The title of the market, and the note."""
+        return ", ".join(filter(None, (self.identity.title, self.note)))
+
+
+@dataclass(frozen=True, slots=True)
+class CandleSeries(Bars):
+    """Candles that can be drawn."""
+
     open: NDArray[np.float64]
     high: NDArray[np.float64]
     low: NDArray[np.float64]
     close: NDArray[np.float64]
+    is_open_interest: bool = field(kw_only=True)
+
+    def joined(self) -> CandleSeries:
+        """Return candles of the finest interval at which a picture can show all of them."""
+        first, shared = _joined(self)
+        if not shared:
+            return self
+        high, low = np.maximum.reduceat(self.high, first), np.minimum.reduceat(self.low, first)
+        close = self.close[np.append(first[1:], self.start.size) - 1]
+        return replace(self, open=self.open[first], high=high, low=low, close=close, **shared)
 
 
 @dataclass(frozen=True, slots=True)
-class VolumeSeries:
-    """Volumes that can be drawn, in order of time."""
+class VolumeSeries(Bars):
+    """Volumes that can be drawn."""
 
-    identity: Identity
-    start: NDArray[np.float64]  # [matplotlib dates, d]
-    width: float  # length of the interval [d]
     volume: NDArray[np.float64]
+
+    def joined(self) -> VolumeSeries:
+        """Return volumes of the finest interval at which a picture can show all of them."""
+        first, shared = _joined(self)
+        return replace(self, volume=np.add.reduceat(self.volume, first), **shared) if shared else self
+
+
+def _joined(series: Bars) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """Return the index of the first row of each coarser interval, and what the joined series has instead.
+
+    It has nothing instead if it is short enough. Days begin at midnight in UTC and weeks on Monday. If no interval that
+    has a name is a multiple of that of the series, the coarser one is the smallest multiple that fits.
+    """
+    rows, seconds = series.start.size, max(round(series.width * _SECONDS), 1)
+    if rows <= MOST_CANDLES:
+        return np.arange(rows), {}
+    coarser = [
+        interval for interval in Interval if interval.seconds > seconds and interval.seconds % seconds == 0
+    ]
+    lengths = [(interval.seconds / _SECONDS, interval.alias) for interval in coarser]
+    lengths += [(2**power * series.width, "") for power in range(1, 40)]
+    length, alias = next(
+        pair for pair in lengths if np.unique(starts_of(series.start, pair[0])).size <= MOST_CANDLES
+    )
+    start, first = np.unique(starts_of(series.start, length), return_index=True)
+    identity = replace(series.identity, interval=alias or series.identity.interval)
+    note = ", ".join(filter(None, (series.note, f"joined from {rows:,} rows")))
+    return first, {
+        "identity": identity,
+        "start": start,
+        "width": length,
+        "note": note,
+    }
+
+
+def starts_of(start: NDArray[np.float64], length: float) -> NDArray[np.float64]:
+    """Return when the interval of this length begins that each time is in. [d]"""
+    shift = 3 if length == 7 else 0  # 1970 began on a Thursday
+    return np.floor((start + shift) / length + 1e-6) * length - shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +209,9 @@ def candle_series(frame: object, parameter: str) -> CandleSeries:
     start, width, values = over_time(rows, parameter, names, identity)
     # A frame with a unit of amounts, but without a column of trades, is open interest: prices have no such unit.
     is_open_interest = "amount_unit" in rows.columns and not _TRADED & {*rows.columns}
-    return CandleSeries(identity, is_open_interest, start, width, *(values[name] for name in names))
+    return CandleSeries(
+        identity, start, width, *(values[name] for name in names), is_open_interest=is_open_interest
+    )
 
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Literal
 
@@ -10,8 +9,6 @@ import matplotlib as mpl
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.lines import Line2D
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -20,17 +17,16 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits
 from tidytape.plot._frame import read_frame, with_datetimes
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Facts, Key, Legend, Line, Mark, Panel, Segments
 
 Floats = NDArray[np.float64]
-
 _EXPIRY_TIME = time(8, tzinfo=UTC)  # time of the day at which options expire
 COLOURS = "viridis"
 _BRIGHTEST = 0.85  # on white the colours end at this share of the scale: yellow is hard to see
 _DARKEST = 0.3  # on black the colours begin at this share of the scale: violet is hard to see
 # A legend lists up to this many expiries; if there are more, every second, every third and so on.
 _LISTED = 12
-
 _AXES = {
     "moneyness": ("Log-moneyness ln(K/F)", "1"),
     "deviation": ("Log-moneyness ln(K/F) / (σ√T)", "standard deviations"),
@@ -42,24 +38,16 @@ _STEPS = 200  # points of a fitted curve
 _SPREAD = ("bid_iv", "ask_iv")
 
 
-@dataclass(frozen=True, slots=True)
-class Smile(OnePanel):
-    """What `smile` drew."""
-
-    quotes: dict[datetime, Line2D]
-    curves: dict[datetime, Line2D]
-    spreads: dict[datetime, LineCollection]
-
-
 def smile(
     chain: IntoFrame,
     /,
     *,
     curves: IntoFrame | None = None,
     x: Literal["moneyness", "deviation", "strike"] = "moneyness",
+    title: str | None = None,
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
-) -> Smile:
+) -> Drawing:
     """Draw the volatilities of a chain by strike, one colour per expiry: dark for the first, light for the last.
 
     Parameters
@@ -78,6 +66,8 @@ def smile(
         The horizontal axis. "moneyness": ln(K/F). "deviation": ln(K/F) in standard deviations, with σ of the quote
         nearest to the forward, so that smiles of a day and of a year are equally wide; the picture shows 5 on either
         side. "strike": K.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -85,7 +75,7 @@ def smile(
 
     Returns
     -------
-    Smile
+    Drawing
         The artists. For a frame with no quotes the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -129,7 +119,25 @@ def smile(
     >>> drawn.ax.get_ylabel()
     'Implied volatility [%]'
     """
-    zone, zone_name = style.zone(timezone)  # refuse an unknown zone before a figure is made
+    return draw(
+        lambda panel: fill_smile(panel, chain, curves, x=x, timezone=timezone),
+        ax,
+        (9, 5),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_smile(
+    panel: Panel,
+    chain: IntoFrame,
+    curves: IntoFrame | None,
+    *,
+    x: Literal["moneyness", "deviation", "strike"],
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show volatilities by strike on a panel."""
+    zone, zone_name = style.zone(timezone)
     if x not in _AXES:
         raise QueryError("x", got=x, expected="one of " + ", ".join(_AXES))
     quotes = _read_quotes(
@@ -150,43 +158,76 @@ def smile(
     if x == "deviation":
         scales = _deviations(lines | dots, now)
         dots, lines = _scaled(dots, scales), _scaled(lines, scales)
-
-    ax = style.framed_axes(ax, 9, 5)
-    if x == "strike":
-        style.price_axis(ax.xaxis, "")
-    style.x_label(ax, *_AXES[x])
-    style.y_label(ax, "Implied volatility", "%", bins=8)
+    panel.x.name, panel.x.unit = _AXES[x]
+    panel.x.kind = "price" if x == "strike" else "number"
+    panel.y.name, panel.y.unit, panel.y.bins = "Implied volatility", "%", 8
     expiries = sorted({**dots, **lines})
-    style.title(ax, "Volatility smile", title, f"{len(expiries)} expiries" if len(expiries) > 1 else "")
-    drawn = Smile(ax, {}, {}, {})
-    for expiry, colour in zip(expiries, _shades(ax, len(expiries)), strict=True):
+    panel.title = style.titled(
+        "Volatility smile", title, f"{len(expiries)} expiries" if len(expiries) > 1 else ""
+    )
+    panel.is_empty = not expiries
+    texts = _texts(expiries, now, zone)
+    entries: list[Mark] = []
+    for expiry, colour in zip(expiries, shades(panel.ground, len(expiries)), strict=True):
+        group, date_text = f"{expiry:%Y-%m-%d %H:%M}", f"{expiry.astimezone(zone):%Y-%m-%d}"
+        look: dict[str, Any] = {"key": expiry, "colour": colour, "group": group}
+        marks: list[Mark] = []
         if expiry in dots:
             x_values, volatility, bid, ask = dots[expiry]
-            (drawn.quotes[expiry],) = ax.plot(
-                x_values,
-                volatility,
-                color=colour,
-                linestyle="none" if expiry in lines else "solid",  # a curve joins these dots
-                linewidth=0.7,
-                marker="o",
-                markersize=3,
-                zorder=2.2,
+            marks.append(
+                Line(
+                    x_values,
+                    volatility,
+                    marker="o",
+                    size=3,
+                    name="quotes",
+                    width=0.7,
+                    order=2.2,
+                    **look,
+                    dashes="none" if expiry in lines else "solid",
+                    hover_name=date_text,
+                )
             )
             has_spread = np.isfinite(bid) & np.isfinite(ask)
             if has_spread.any():
-                ends = np.array([[x_values, bid], [x_values, ask]]).transpose(2, 0, 1)[has_spread]
-                spread = LineCollection(list(ends), colors=[colour], linewidths=1.6, alpha=0.5, zorder=2.0)
-                drawn.spreads[expiry] = spread
-                ax.add_collection(spread)
+                at, low, high = (values[has_spread] for values in (x_values, bid, ask))
+                panel.add(
+                    Segments(
+                        at,
+                        at,
+                        low,
+                        high,
+                        name="spreads",
+                        width=1.6,
+                        alpha=0.5,
+                        order=2.0,
+                        **look,
+                        hover_name=f"{date_text}, bid to ask",
+                    )
+                )
         if expiry in lines:
-            (drawn.curves[expiry],) = ax.plot(*lines[expiry], color=colour, linewidth=1.2, zorder=2.1)
-    if not expiries:
-        style.no_data(ax)
-    else:
+            marks.append(
+                Line(
+                    *lines[expiry][:2],
+                    name="curves",
+                    width=1.2,
+                    order=2.1,
+                    **look,
+                    hover_name=f"{date_text}, curve",
+                )
+            )
+        for mark in marks:
+            panel.add(mark)
+        if expiry in texts:
+            marks[0].label = marks[0].hover_name = texts[expiry]
+            entries.append(marks[0])
+    if expiries:
         if x == "deviation":
-            _set_view(ax, [*dots.values(), *lines.values()])
-        _legend(drawn, now, zone, zone_name)
-    return drawn
+            _set_view(panel, [*dots.values(), *lines.values()])
+        keys = _keys(panel)
+        # The legend is beside the axes, because smiles leave no corner free.
+        panel.legend = Legend([*entries, *keys], title=f"Expiry [{zone_name}]", place="beside")
+    return {"quotes": {}, "curves": {}, "spreads": {}}
 
 
 _Smiles = dict[datetime, Floats]
@@ -282,14 +323,15 @@ def _deviations(smiles: _Smiles, now: datetime | None) -> dict[datetime, float]:
     return deviations
 
 
-def _set_view(ax: Axes, smiles: list[Floats]) -> None:
+def _set_view(panel: Panel, smiles: list[Floats]) -> None:
     """Limit the axes to `_DEVIATIONS` standard deviations: strikes further out would squeeze the others."""
     deviations, volatility = np.hstack([smile[:2] for smile in smiles])
     is_in_view = (np.abs(deviations) <= _DEVIATIONS) & np.isfinite(volatility)
     if is_in_view.any():
         low, high = volatility[is_in_view].min(), volatility[is_in_view].max()
-        ax.set_xlim(max(-_DEVIATIONS, deviations.min() - 0.2), min(_DEVIATIONS, deviations.max() + 0.2))
-        ax.set_ylim(*padded_limits(low, high))
+        ends = float(deviations.min() - 0.2), float(deviations.max() + 0.2)
+        panel.x.limits = max(-_DEVIATIONS, ends[0]), min(_DEVIATIONS, ends[1])
+        panel.y.limits = padded_limits(low, high)
 
 
 def _scaled(smiles: _Smiles, scales: dict[datetime, float]) -> _Smiles:
@@ -307,25 +349,30 @@ def _utc(date_or_time: date) -> datetime:
     return date_or_time.replace(tzinfo=UTC) if date_or_time.tzinfo is None else date_or_time.astimezone(UTC)
 
 
-def _shades(ax: Axes, number: int) -> list[Any]:
-    ends = (_DARKEST, 1.0) if style.is_dark(ax) else (0.0, _BRIGHTEST)
+def shades(ground: style.Ground, number: int) -> list[Any]:
+    """Return colours of several times to expiry, dark for the first and light for the last."""
+    ends = (_DARKEST, 1.0) if ground.is_dark else (0.0, _BRIGHTEST)
     return [mpl.colormaps[COLOURS](share) for share in np.linspace(*ends, max(number, 1))][:number]
 
 
-def _legend(drawn: Smile, now: datetime | None, zone: tzinfo, zone_name: str) -> None:
-    """List the expiries with their days to expiry, and explain dots and lines."""
-    ax, lines = drawn.ax, drawn.curves | drawn.quotes
-    listed_expiries = sorted(lines)[:: -(-len(lines) // _LISTED)]
-    for expiry in listed_expiries:
-        days_left = "" if now is None else f" ({(expiry - now) / timedelta(days=1):.3g} d)"
-        lines[expiry].set_label(f"{expiry.astimezone(zone):%Y-%m-%d}{days_left}")
-    ink = style.around(ax).ink
-    marks: list[tuple[Any, dict[str, Any], str]] = [
-        (drawn.quotes, {"marker": "o", "markersize": 3, "linestyle": "none"}, "mark"),
-        (drawn.spreads, {"marker": "|", "markersize": 9, "linestyle": "none", "alpha": 0.6}, "bid to ask"),
-        (drawn.curves, {"linewidth": 1.2}, "curve"),
-    ]
-    mark_handles = [Line2D([], [], color=ink, label=name, **look) for artists, look, name in marks if artists]
-    handles = [lines[expiry] for expiry in listed_expiries] + (mark_handles if len(mark_handles) > 1 else [])
-    # The legend is beside the axes, because smiles leave no corner free.
-    style.legend(ax, handles, title=f"Expiry [{zone_name}]", place="beside")
+def _texts(expiries: list[datetime], now: datetime | None, zone: tzinfo) -> dict[datetime, str]:
+    """Return the texts of the listed expiries: their dates and days to expiry."""
+    entries = expiries[:: -(-len(expiries) // _LISTED) or 1]
+    days = {expiry: None if now is None else (expiry - now) / timedelta(days=1) for expiry in entries}
+    return {
+        expiry: f"{expiry.astimezone(zone):%Y-%m-%d}" + ("" if days_left is None else f" ({days_left:.3g} d)")
+        for expiry, days_left in days.items()
+    }
+
+
+def _keys(panel: Panel) -> list[Key]:
+    """Return entries that explain dots, bars and lines, if there is more than one kind."""
+    looks: dict[str, tuple[dict[str, Any], str]] = {
+        "quotes": ({"marker": "o", "markersize": 3, "linestyle": "none"}, "mark"),
+        "spreads": ({"marker": "|", "markersize": 9, "linestyle": "none", "alpha": 0.6}, "bid to ask"),
+        "curves": ({"linewidth": 1.2}, "curve"),
+    }
+    names = {mark.name for mark in panel.marks}
+    ink = panel.ground.around.ink
+    keys = [Key(line=look, label=text, colour=ink) for name, (look, text) in looks.items() if name in names]
+    return keys if len(keys) > 1 else []

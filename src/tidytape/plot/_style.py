@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from math import inf
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from zoneinfo import ZoneInfo
 
 import matplotlib as mpl
@@ -19,7 +19,6 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb, to_rgba
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator, num2date
 from matplotlib.legend import Legend
-from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import (
     FixedFormatter,
@@ -107,105 +106,101 @@ _ROUND_DAYS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 _EQUAL_CONTRAST = 0.179
 
 
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is behind a panel, and how large the panel is before a layout engine resizes it.
+
+    Attributes
+    ----------
+    face, around_face : (float, float, float)
+        Visible colours of the axes and of the figure.
+    width, height, figure_width : float
+        Of the axes, and of the figure or subfigure. [pt]
+    """
+
+    face: tuple[float, float, float]
+    around_face: tuple[float, float, float]
+    width: float = 540.0
+    height: float = 260.0
+    figure_width: float = 720.0
+
+    @classmethod
+    def of(cls, ax: Axes) -> Ground:
+        """Return the ground of axes; if they are transparent, the figure shows through."""
+        below, box, part = _figure_face(ax), ax.get_window_extent(), cast("Any", ax.get_figure(root=False))
+        points = 72 / part.get_figure(root=True).dpi
+        face = _over(ax.get_facecolor() if ax.axison else "none", below)
+        return cls(face, below, box.width * points, box.height * points, float(part.bbox.width * points))
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether the face of the axes is dark."""
+        return _luminance(self.face) < _EQUAL_CONTRAST
+
+    @property
+    def inside(self) -> Palette:
+        """The colours for marks inside the axes."""
+        return _DARK if self.is_dark else _LIGHT
+
+    @property
+    def around(self) -> Palette:
+        """The colours for labels, ticks and titles around the axes."""
+        return _DARK if _luminance(self.around_face) < _EQUAL_CONTRAST else _LIGHT
+
+    def look(self, index: int) -> dict[str, Any]:
+        """Return colour and dashes of one of several marks; a colour that is used again has other dashes."""
+        colours = self.inside.series
+        return {
+            "colour": colours[index % len(colours)],
+            "dashes": _DASHES[index // len(colours) % len(_DASHES)],
+            "marker": _MARKERS[index % len(_MARKERS)],
+            "size": 4.5,
+        }
+
+    def mixed(self, colour: Any, share: float) -> tuple[float, ...]:
+        """Return a colour of which a share lies over the face."""
+        face = np.array(self.face)
+        return tuple((face + share * (np.array(to_rgb(colour)) - face)).tolist())
+
+    def shades(self, colour: str, faint: float = 0.14) -> Colormap:
+        """Return a scale of colours from nearly that of the background, over ``colour``, to a stronger one.
+
+        ``colour`` itself is at three quarters of the scale, so that usual sizes stay faint and walls stand out.
+        ``faint`` is its share in the first colour of the scale: use more for a picture with few marks.
+        """
+        pure, strong = (np.array(to_rgb(name)) for name in (colour, self.inside.poc))
+        scale: Any = [(0.0, self.mixed(colour, faint)), (0.75, pure), (1.0, pure + 0.8 * (strong - pure))]
+        return LinearSegmentedColormap.from_list("shades", scale)
+
+    def diverging(self, low: str, high: str, *, middle_ink: float = 0.06) -> Colormap:
+        """Return a scale of colours from ``low`` over nearly that of the background to ``high``.
+
+        ``middle_ink`` is the share of the text colour in the middle: use more if zero must differ from an empty cell.
+        """
+        middle: Any = self.mixed(self.inside.ink, middle_ink)
+        return LinearSegmentedColormap.from_list("diverging", [low, middle, high])
+
+    def ordered(self) -> Colormap:
+        """Return a scale of colours for ordered values, without the end that is hard to see on the background."""
+        first = 1 - _VISIBLE if self.is_dark else 0.0
+        return ListedColormap(mpl.colormaps["viridis"](np.linspace(first, first + _VISIBLE, 256)))
+
+    def halo(self, width: float = 2.5) -> list[Any]:
+        """Return path effects that keep a line or text readable over colours: a rim in the colour of the face."""
+        return [withStroke(linewidth=width, foreground=self.face)]
+
+
 def inside(ax: Axes) -> Palette:
     """Return the colours for artists inside axes, on the face of the axes."""
-    return _DARK if _luminance(face(ax)) < _EQUAL_CONTRAST else _LIGHT
+    return Ground.of(ax).inside
 
 
 def around(ax: Axes) -> Palette:
     """Return the colours for labels, ticks and titles around axes, on the face of the figure."""
-    return _DARK if _luminance(_ground(ax)) < _EQUAL_CONTRAST else _LIGHT
+    return Ground.of(ax).around
 
 
-def is_dark(ax: Axes) -> bool:
-    """Return whether the face of axes is dark."""
-    return inside(ax) is _DARK
-
-
-def look(ax: Axes, index: int) -> dict[str, Any]:
-    """Return colour, dashes and marker of one of several lines; a colour that is used again has other dashes.
-
-    The marker is invisible until `mark_end` shows it at the end of the line.
-    """
-    colours = inside(ax).series
-    return {
-        "color": colours[index % len(colours)],
-        "linestyle": _DASHES[index // len(colours) % len(_DASHES)],
-        "marker": _MARKERS[index % len(_MARKERS)],
-        "markersize": 4.5,
-        "markevery": [],
-    }
-
-
-def mark_end(line: Line2D) -> None:
-    """Show the marker at the last value of a line: it tells lines apart in a print without colours."""
-    values = np.asarray(line.get_ydata(), float)
-    marked: Any = line.get_markevery()
-    line.set_markevery(sorted({*marked, *np.flatnonzero(np.isfinite(values))[-1:].tolist()}))
-
-
-def from_above(lines: Iterable[Line2D]) -> list[Line2D]:
-    """Return lines sorted by their last values, the highest first, as they end beside a legend."""
-
-    def last(line: Line2D) -> float:
-        values = np.asarray(line.get_ydata(), float)
-        return float(values[np.isfinite(values)][-1:].sum())
-
-    return sorted(lines, key=last, reverse=True)
-
-
-def shades(ax: Axes, colour: str, faint: float = 0.14) -> Colormap:
-    """Return a scale of colours from nearly that of the background, over ``colour``, to a stronger one.
-
-    ``colour`` itself is at three quarters of the scale, so that usual sizes stay faint and walls stand out. ``faint``
-    is its share in the first colour of the scale: use more for a picture with few marks.
-    """
-    ground, pure, strong = (np.array(to_rgb(name)) for name in (face(ax), colour, inside(ax).poc))
-    first, last = ground + faint * (pure - ground), pure + 0.8 * (strong - pure)
-    return LinearSegmentedColormap.from_list("shades", [(0, first), (0.75, pure), (1, last)])
-
-
-def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Colormap:
-    """Return a scale of colours from ``low`` over nearly that of the background to ``high``, e.g. from sells to buys.
-
-    ``middle_ink`` is the share of the text colour in the middle: use more if zero must differ from an empty cell.
-    """
-    ground = np.array(face(ax))
-    middle = ground + middle_ink * (np.array(to_rgb(inside(ax).ink)) - ground)
-    return LinearSegmentedColormap.from_list("diverging", [low, middle, high])
-
-
-def ordered(ax: Axes) -> Colormap:
-    """Return a scale of colours for ordered values, without the end that is hard to see on the background."""
-    colours = mpl.colormaps["viridis"]
-    first = 1 - _VISIBLE if is_dark(ax) else 0.0
-    return ListedColormap(colours(np.linspace(first, first + _VISIBLE, 256)))
-
-
-def room(ax: Axes, width: float, height: float) -> tuple[float, float]:
-    """Return how large these shares of the width and height of axes are, before a layout engine resizes them. [pt]"""
-    box = ax.get_window_extent()
-    points = 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
-    return width * box.width * points, height * box.height * points
-
-
-def width_of(ax: Axes) -> float:
-    """Return the width of the figure or subfigure of axes. [pt]"""
-    part: Any = ax.get_figure(root=False)
-    return float(part.bbox.width / part.get_figure(root=True).dpi * 72)
-
-
-def halo(ax: Axes, width: float = 2.5) -> list[Any]:
-    """Return path effects that keep a line or text readable over colours: a rim in the colour of the background."""
-    return [withStroke(linewidth=width, foreground=face(ax))]
-
-
-def face(ax: Axes) -> tuple[float, float, float]:
-    """Return the visible background colour of axes; if it is transparent, that of the figure shows through."""
-    return _over(ax.get_facecolor() if ax.axison else "none", _ground(ax))
-
-
-def _ground(ax: Axes) -> tuple[float, float, float]:
+def _figure_face(ax: Axes) -> tuple[float, float, float]:
     """Return the visible colour of the figure behind axes."""
     faces, part = [], ax.get_figure(root=False)
     while part is not None:
@@ -228,18 +223,13 @@ def _over(colour: Any, below: tuple[float, float, float]) -> tuple[float, float,
     return red, green, blue
 
 
-def _luminance(colour: tuple[float, float, float]) -> float:
+def _luminance(colour: tuple[float, ...]) -> float:
     """Return the relative luminance of a colour, as the W3C defines it for contrast ratios."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
-def rgb(colour: str) -> tuple[float, float, float]:
-    """Return red, green and blue of a colour, from 0 to 1."""
-    return to_rgb(colour)
-
-
-def on(colour: tuple[float, float, float]) -> str:
+def on(colour: tuple[float, ...]) -> str:
     """Return black or white, whichever is readable as text on a colour."""
     return (_DARK if _luminance(colour) < _EQUAL_CONTRAST else _LIGHT).poc
 
@@ -262,15 +252,14 @@ def zone(timezone: str | tzinfo) -> tuple[tzinfo, str]:
         raise QueryError("timezone", got=timezone, expected=expected) from None
 
 
-def one_axes(ax: object, width: float, height: float, timezone: str | tzinfo = "UTC") -> Axes:
+def one_axes(ax: object, width: float, height: float) -> Axes:
     """Return the caller's axes, or the only axes of a new figure of this size, which pyplot shows. [in]
 
     Raises
     ------
     QueryError
-        If ``ax`` is not axes, but e.g. the array of ``plt.subplots(2)``, or the time zone is unknown.
+        If ``ax`` is not axes, but e.g. the array of ``plt.subplots(2)``.
     """
-    zone(timezone)  # refuse an unknown zone before a figure is made
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -278,13 +267,6 @@ def one_axes(ax: object, width: float, height: float, timezone: str | tzinfo = "
     if not isinstance(ax, Axes):
         hint = "pass one of them, such as axes[0]" if hasattr(ax, "__len__") else None
         raise QueryError("ax", got=type(ax).__name__, expected="axes of matplotlib, or None", hint=hint)
-    return ax
-
-
-def framed_axes(ax: object, width: float, height: float, timezone: str | tzinfo | None = None) -> Axes:
-    """Return axes as `one_axes` does, with the frame and the grid of `frame_axes`."""
-    ax = one_axes(ax, width, height, "UTC" if timezone is None else timezone)
-    frame_axes(ax, timezone)
     return ax
 
 
@@ -339,25 +321,24 @@ def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:
         time_axis(ax.xaxis, timezone)
 
 
-def title(ax: Axes, subject: str, *of: str) -> None:
-    """Write the title of axes: the subject, then what it is of, such as market and interval.
+def titled(subject: str, *of: str) -> str:
+    """Return a title: the subject, then what it is of, such as market and interval.
 
     Examples
     --------
-    >>> from matplotlib.figure import Figure
-    >>> title(ax := Figure().add_subplot(), "Candles", "X BTCUSDT", "", "1h")
-    >>> ax.get_title(loc="left")
+    >>> titled("Candles", "X BTCUSDT", "", "1h")
     'Candles · X BTCUSDT, 1h'
     """
-    _write_title(ax, OF.join(filter(None, (subject, ", ".join(filter(None, of))))))
+    return OF.join(filter(None, (subject, ", ".join(filter(None, of)))))
 
 
-def _write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
+def write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
     """Write a title, in a smaller font if the figure would cut it off."""
-    size = min(0.88 * width_of(ax) / (_LETTER * max(len(text), 1)), _TITLE)
+    ground = Ground.of(ax)
+    size = min(0.88 * ground.figure_width / (_LETTER * max(len(text), 1)), _TITLE)
     size = max(size, _SMALLEST)
     # A `$` in the name of a market does not begin a formula, here and in all texts below.
-    ax.set_title(text, loc="left", pad=pad, color=around(ax).ink, size=size, parse_math=False)
+    ax.set_title(text, loc="left", pad=pad, color=ground.around.ink, size=size, parse_math=False)
 
 
 def fixed_ticks(axis: Axis, positions: Sequence[float], labels: Sequence[str]) -> None:
@@ -367,22 +348,17 @@ def fixed_ticks(axis: Axis, positions: Sequence[float], labels: Sequence[str]) -
     axis.set_minor_locator(NullLocator())
 
 
-def day_ticks(axis: Axis, first: float, last: float, otherwise: float) -> None:
-    """Give an axis of days to expiry round ticks from ``first`` to ``last``, or a tick at ``otherwise``."""
+def day_ticks(first: float, last: float, otherwise: float) -> dict[float, str]:
+    """Return round numbers of days to expiry from ``first`` to ``last``, or ``otherwise``, and their texts."""
     ticks = [day for day in _ROUND_DAYS if first <= day <= last] or [otherwise]
-    fixed_ticks(axis, ticks, [f"{day:g}" for day in ticks])
+    return {day: f"{day:g}" for day in ticks}
 
 
-def x_label(ax: Axes, name: str, unit: str = "") -> None:
-    """Label the horizontal axis with a name and a unit."""
-    _name(ax.xaxis, label(name, unit))
-
-
-def y_label(ax: Axes, name: str, unit: str = "", *, bins: int | None = None) -> None:
-    """Label the vertical axis with a name and a unit, and give it about ``bins`` round ticks."""
-    if bins is not None:
-        ax.yaxis.set_major_locator(round_ticks(bins))
-    _name(ax.yaxis, label(name, unit))
+def name_axis(axis: Axis, text: str) -> None:
+    """Label an axis."""
+    ink = around(axis.axes).ink
+    axis.set_label_text(text, color=ink, parse_math=False)
+    axis.offsetText.set(color=ink, fontsize="small")
 
 
 def legend(
@@ -411,7 +387,7 @@ def legend(
     """
     artists = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
     placement: dict[str, Any] = {
-        "inside": {"framealpha": 0.9, "edgecolor": inside(ax).grid, "facecolor": face(ax)},
+        "inside": {"framealpha": 0.9, "edgecolor": inside(ax).grid, "facecolor": Ground.of(ax).face},
         "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False},
         "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False, "borderaxespad": 0.1},
         "below": {
@@ -432,7 +408,7 @@ def legend(
     text = inside(ax).ink if place == "inside" else around(ax).ink
     if place == "above":
         placement |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderpad": 0.2}
-        _write_title(ax, ax.get_title(loc="left"), pad=_ABOVE)
+        write_title(ax, ax.get_title(loc="left"), pad=_ABOVE)
     drawn = ax.legend(
         handles=artists,
         title=title,
@@ -461,7 +437,6 @@ def colour_bar(
     unit: str = "",
     *,
     part: tuple[int, int] = (0, 1),
-    format: Any = None,
 ) -> Colorbar:
     """Draw a bar that explains colours, right of axes; the axes keep their size, and the bar always has ticks.
 
@@ -475,8 +450,6 @@ def colour_bar(
         Name and unit of the values.
     part : (int, int)
         Index of the bar, from below, and the number of bars above each other.
-    format : callable, optional
-        Turns a value into text; by default `short`.
     """
     index, number = part
     height = 0.96 if number == 1 else 1 / number - 0.05
@@ -485,16 +458,17 @@ def colour_bar(
     outer = around(ax)
     bar.outline.set_visible(False)
     low, high = (float(end) for end in colours.get_clim())
-    bar.ax.yaxis.set_major_locator(FixedLocator(_ticks(low, high, is_log=isinstance(colours.norm, LogNorm))))
+    bar.ax.yaxis.set_major_locator(
+        FixedLocator(bar_ticks(low, high, is_log=isinstance(colours.norm, LogNorm)))
+    )
     bar.ax.yaxis.set_minor_locator(NullLocator())
-    write = format or short
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     bar.ax.tick_params(labelcolor=outer.ink, color=outer.quiet, labelsize="small")
     bar.set_label(label(name, unit), color=outer.ink, fontsize="small", parse_math=False)
     return bar
 
 
-def _ticks(low: float, high: float, *, is_log: bool) -> list[float]:
+def bar_ticks(low: float, high: float, *, is_log: bool) -> list[float]:
     """Return two to seven round numbers between ``low`` and ``high``; the two ends if there are no round ones."""
     if is_log:
         powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
@@ -517,56 +491,9 @@ def time_axis(axis: Axis, timezone: str | tzinfo) -> None:
     tz, name = zone(timezone)
     locator = _Roomy(tz=tz)  # type: ignore[no-untyped-call]
     axis.set_major_locator(locator)
-    axis.set_major_formatter(_Dates(locator, tz))
-    _name(axis, label("Time", name))
+    axis.set_major_formatter(Dates(locator, tz))
+    name_axis(axis, label("Time", name))
     axis.label.set(x=0.0, horizontalalignment="left")  # the right end of the axis shows the days
-
-
-def show_times(ax: Axes, first: float, last: float, *, pad: float = 0.0, right: float | None = None) -> None:
-    """Show a window on an axis of times, with a margin; the days at the end of the axis are those of the window only.
-
-    Parameters
-    ----------
-    ax : Axes
-    first, last : float
-        Start of the first interval and end of the last. [d]
-    pad : float
-        Width of the margin. [d]
-    right : float, optional
-        Width of the right margin, if it differs from the left one. [d]
-    """
-    formatter = ax.xaxis.get_major_formatter()
-    if isinstance(formatter, _Dates):
-        formatter.window = (first, last)
-    ax.set_xlim(first - pad, last + (pad if right is None else right))
-
-
-def same_times(ax: Axes, other: Axes) -> None:
-    """Show on ``ax`` the same times as on ``other``."""
-    formatter, other_formatter = ax.xaxis.get_major_formatter(), other.xaxis.get_major_formatter()
-    if isinstance(formatter, _Dates) and isinstance(other_formatter, _Dates):
-        formatter.window = other_formatter.window
-    ax.set_xlim(other.get_xlim())
-
-
-def price_axis(axis: Axis, unit: str) -> None:
-    """Show an axis as prices with all their digits, without an offset or a power of ten."""
-    axis.set_major_locator(round_ticks(8))
-    axis.set_major_formatter(Grouped())
-    _name(axis, label("Price", unit))
-
-
-def amount_axis(axis: Axis, unit: str, *, bins: int, name: str = "Volume") -> None:
-    """Show an axis as amounts, in short: 2.5k, 1M."""
-    axis.set_major_locator(round_ticks(bins))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    _name(axis, label(name, unit))
-
-
-def _name(axis: Axis, text: str) -> None:
-    outer = around(axis.axes)
-    axis.set_label_text(text, color=outer.ink, parse_math=False)
-    axis.offsetText.set(color=outer.ink, fontsize="small")
 
 
 def no_data(ax: Axes) -> None:
@@ -643,7 +570,7 @@ _SECOND = 1 / 86_400
 """[d]"""
 
 
-class _Dates(ConciseDateFormatter):
+class Dates(ConciseDateFormatter):
     """Writes times in few characters, and at the end of the axis the first and the last day that it shows."""
 
     def __init__(self, locator: DateLocator, zone: tzinfo) -> None:

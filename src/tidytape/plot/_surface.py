@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, Literal
 
+import matplotlib as mpl
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
-from matplotlib.colors import LogNorm
-from matplotlib.contour import QuadContourSet
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -19,12 +16,12 @@ from tidytape.analytics import options
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Bar, Contours, Facts, Grid, Panel, Scale
 from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, COLOURS, _read_quotes, _title
 from tidytape.plot._term_map import borders
 
 Floats = NDArray[np.float64]
-
 # Volatilities that contours may have. [%]
 _CONTOURS = np.array(
     [*range(5, 70, 5), *range(70, 100, 10), *range(100, 200, 20), *range(200, 300, 50), 300, 400, 500]
@@ -35,22 +32,15 @@ _FINE = 200  # columns and rows of the drawn grid: finer than the eye can see
 _WIDE = 2.0  # from this ratio of the highest to the lowest volatility, the scale of colours is logarithmic
 
 
-@dataclass(frozen=True, slots=True)
-class Surface(OnePanel):
-    """What `surface` drew."""
-
-    mesh: QuadMesh | None
-    contours: QuadContourSet | None
-
-
 def surface(
     frame: IntoFrame,
     /,
     *,
     y: Literal["moneyness", "deviation"] | None = None,
+    title: str | None = None,
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
-) -> Surface:
+) -> Drawing:
     r"""Draw a surface of volatilities: days to expiry to the right, log-moneyness upward, the volatility as colour.
 
     Contours join points of equal volatility. The axis of days is logarithmic. The surface is smooth: along
@@ -71,6 +61,8 @@ def surface(
         The vertical axis. "moneyness": ln(K/F). "deviation": ln(K/F) in standard deviations, with σ at the forward, so
         that near expiries have as much room as far ones; the picture shows 5 on either side. By default "deviation"
         for fits and "moneyness" for other frames.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -78,7 +70,7 @@ def surface(
 
     Returns
     -------
-    Surface
+    Drawing
         The artists. For a frame with no volatilities the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -116,7 +108,20 @@ def surface(
     >>> drawn.mesh.get_clim()
     (50.0, 60.0)
     """
-    zone, zone_name = style.zone(timezone)  # refuse an unknown zone before a figure is made
+    return draw(
+        lambda panel: fill_surface(panel, frame, y=y, timezone=timezone),
+        ax,
+        (9, 5),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_surface(
+    panel: Panel, frame: IntoFrame, *, y: Literal["moneyness", "deviation"] | None, timezone: str | tzinfo
+) -> Facts:
+    """Show a surface of volatilities on a panel."""
+    zone, zone_name = style.zone(timezone)
     if y not in {None, "moneyness", "deviation"}:
         raise QueryError("y", got=y, expected="moneyness or deviation")
     rows = read_frame(frame, "frame", ["timestamp"])
@@ -132,49 +137,33 @@ def surface(
     days, moneyness, values = fine if np.isfinite(fine[2]).any() else coarse
     if y_name == "deviation":
         moneyness, values = _in_deviations(days, moneyness, values)
-    ax = style.framed_axes(ax, 9, 5)
-    ax.grid(visible=False)
-    style.title(ax, "Volatility surface", title, note)
-    style.x_label(ax, "Time to expiry", "d, log scale")
-    style.y_label(ax, *_AXES[y_name])
-    if not np.isfinite(values).any():
-        style.no_data(ax)
-        return Surface(ax, None, None)
-    ax.set_xscale("log")
-    masked = np.ma.masked_invalid(values)
-    low, high = float(masked.min()), float(masked.max())
-    mesh = ax.pcolormesh(
-        np.exp(borders(np.log(days), alone=0.05)),
-        borders(moneyness, alone=0.05),
-        masked,
-        cmap=COLOURS,
-        norm=LogNorm(low, high) if low > 0 and high / low >= _WIDE else None,
-        rasterized=True,  # as vectors, thousands of cells would have visible seams
-        zorder=1,
-    )
-    contours = None
+    panel.title = style.titled("Volatility surface", title, note)
+    panel.x.name, panel.x.unit = "Time to expiry", "d, log scale"
+    panel.y.name, panel.y.unit = _AXES[y_name]
+    panel.x.has_grid = panel.y.has_grid = False
+    facts = {"mesh": None, "contours": None}
+    panel.is_empty = not np.isfinite(values).any()
+    if panel.is_empty:
+        return facts
+
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    is_log = low > 0 and high / low >= _WIDE
+    scale = Scale.of(mpl.colormaps[COLOURS], low, high, is_log=is_log)
+    day_borders, row_borders = np.exp(borders(np.log(days), alone=0.05)), borders(moneyness, alone=0.05)
+    mesh = panel.add(Grid(day_borders, row_borders, values, scale, is_even=False, name="mesh", order=1))
     contour_values = _CONTOURS[(low < _CONTOURS) & (high > _CONTOURS)]
-    if min(masked.shape) > 1 and len(contour_values):
+    if min(values.shape) > 1 and len(contour_values):
         contour_values = contour_values[:: -(-len(contour_values) // _MOST_CONTOURS)]
-        contours = ax.contour(
-            days, moneyness, masked, levels=contour_values, colors="white", linewidths=0.8, zorder=2
+        panel.add(
+            Contours(
+                days, moneyness, values, contour_values, _LABELLED, name="contours", colour="white", width=0.8
+            )
         )
-        ax.clabel(contours, fontsize="small", fmt="%g", manual=_middles(contours.allsegs, days))
-    style.day_ticks(ax.xaxis, days[0], days[-1], float(days[0]))
-    style.colour_bar(ax, mesh, "Implied volatility", "%")
-    return Surface(ax, mesh, contours)
-
-
-def _middles(segments: list[list[Floats]], days: Floats) -> list[tuple[float, float]]:
-    """Return where to label contours: at the middle of each segment that is long enough."""
-    shortest = _LABELLED * np.log(days[-1] / days[0])
-    long_lines = (
-        line
-        for of_value in segments
-        for line in of_value
-        if len(line) and np.ptp(np.log(line[:, 0])) >= shortest
-    )
-    return [(float(x), float(y)) for x, y in (line[len(line) // 2] for line in long_lines)]
+    panel.x.is_log, panel.x.limits = True, (float(day_borders[0]), float(day_borders[-1]))
+    panel.y.limits = float(row_borders[0]), float(row_borders[-1])
+    panel.x.fixed = style.day_ticks(float(days[0]), float(days[-1]), float(days[0]))
+    panel.bars.append(Bar(mesh, scale, "Implied volatility", "%"))
+    return facts
 
 
 def _quality(fits: nw.DataFrame[Any]) -> str:

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 
+import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
-from matplotlib.colors import CenteredNorm
 from matplotlib.dates import date2num
 from numpy.typing import NDArray
 
 from tidytape.catalogue import Interval, Tenor
 from tidytape.plot import _style as style
+from tidytape.plot._model import Bar, Grid, Panel, Scale
 from tidytape.plot._smile import COLOURS
-
-Floats = NDArray[np.float64]
+from tidytape.plot._tracks import Floats
 
 _MATURITIES = 12  # up to this number of different days to expiry have a row each
 _ROWS = 240  # rows of a map with more days to expiry, which are nearly continuous
 _GAP = 1.5  # a time that comes later than this number of usual steps leaves a gap
 
 
-def draw_map(
-    ax: Axes,
+def add_map(
+    panel: Panel,
     curves: Mapping[datetime, Mapping[float, float]],
     name: str,
     unit: str,
@@ -32,7 +30,7 @@ def draw_map(
     interval: Interval | None,
     by_tenor: bool,
     timezone: str | tzinfo,
-) -> QuadMesh:
+) -> None:
     """Draw a map without a title.
 
     Parameters
@@ -60,31 +58,23 @@ def draw_map(
         values = np.column_stack([_nearest(curves[time], centres) for time in times])
     time_edges, after_gap = _time_edges(times, interval)
     values = np.insert(values[:, : len(times)], after_gap, np.nan, axis=1)
-    masked = np.ma.masked_invalid(values)
-    has_both_signs = masked.min() < 0 < masked.max()
-    palette = style.inside(ax)
-    mesh = ax.pcolormesh(
-        time_edges,
-        edges,
-        masked,
-        # If there are positive and negative values, two colours tell them apart.
-        cmap=style.diverging(ax, palette.up, palette.down, middle_ink=0.2) if has_both_signs else COLOURS,
-        norm=CenteredNorm() if has_both_signs else None,
-        rasterized=True,  # as vectors, thousands of cells would have visible seams
-        zorder=1,
-    )
-    style.frame_axes(ax, timezone)
-    ax.grid(visible=False)
-    ax.set_yscale("log")
-    ax.set_ylim(edges[0], edges[-1])
+    low, high, palette = float(np.nanmin(values)), float(np.nanmax(values)), panel.colours
+    scale = Scale.of(mpl.colormaps[COLOURS], low, high)
+    if low < 0 < high:  # two colours tell positive and negative values apart
+        colours = panel.ground.diverging(palette.up, palette.down, middle_ink=0.2)
+        scale = Scale.of(colours, -max(-low, high), max(-low, high))
+    panel.over_time(timezone)
+    panel.x.limits = (float(time_edges[0]), float(time_edges[-1]))
+    mesh = panel.add(Grid(time_edges, edges, values, scale, is_even=False, name="mesh", order=1))
+    panel.y.is_log, panel.y.limits = True, (float(edges[0]), float(edges[-1]))
     if by_tenor:
-        tenors = [tenor for tenor in Tenor if tenor.days in days]
-        style.fixed_ticks(ax.yaxis, [tenor.days for tenor in tenors], [tenor.alias for tenor in tenors])
+        panel.y.name, panel.y.unit = "Tenor", "log scale"
+        panel.y.fixed = {float(tenor.days): tenor.alias for tenor in Tenor if tenor.days in days}
     else:
-        style.day_ticks(ax.yaxis, edges[0], edges[-1], float(days[0]))
-    style.y_label(ax, "Tenor" if by_tenor else "Time to expiry", "log scale" if by_tenor else "d, log scale")
-    style.colour_bar(ax, mesh, name, unit)
-    return mesh
+        panel.y.name, panel.y.unit = "Time to expiry", "d, log scale"
+        panel.y.fixed = style.day_ticks(float(edges[0]), float(edges[-1]), float(days[0]))
+    panel.x.has_grid = panel.y.has_grid = panel.is_unified = False
+    panel.bars.append(Bar(mesh, scale, name, unit))
 
 
 def borders(centres: Floats, *, alone: float) -> Floats:

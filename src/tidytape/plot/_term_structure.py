@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
-from matplotlib.lines import Line2D
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Interval, Tenor
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import missing, read_frame, with_datetimes
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule
 from tidytape.plot._series import _values, interval_named
-from tidytape.plot._term_map import draw_map
+from tidytape.plot._term_map import add_map
+from tidytape.plot._tracks import DAYS_BY_TENOR, days_of
 from tidytape.schema import schema_of
 
 _VALUES = {
     name: schema_of(f"{name.upper()}_OPTION_SUMMARY_AGG")[name] for name in ("implied_volatility", "skew")
 }
-_DAYS = {tenor.value: tenor.days for tenor in Tenor}
-
 _PALEST = 0.35  # on white, the first time of a symbol has this share of the symbol's colour
 _DIMMEST = 0.55  # the same on black
 # A legend lists up to this number of times of a symbol; of more times a map is drawn by default.
 _MOST_TIMES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class TermStructure(OnePanel):
-    """What `term_structure` drew."""
-
-    lines: dict[tuple[str, datetime], Line2D]
-    mesh: QuadMesh | None = None
 
 
 def term_structure(
@@ -49,9 +38,10 @@ def term_structure(
     *,
     value: Literal["implied_volatility", "skew"] | None = None,
     as_map: bool | None = None,
+    title: str | None = None,
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
-) -> TermStructure:
+) -> Drawing:
     """Draw implied volatility or skew by tenor or by days to expiry: curves of a few times, or a map of many times.
 
     The axis of days is logarithmic. Each symbol has a colour, pale for its first time and full for its last. A missing
@@ -73,6 +63,8 @@ def term_structure(
     as_map : bool, optional
         Whether to draw a map, which takes one symbol. By default a map is drawn if the frame has one symbol and more
         than 6 times.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -80,7 +72,7 @@ def term_structure(
 
     Returns
     -------
-    TermStructure
+    Drawing
         The artists. For a frame with no values the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -110,7 +102,24 @@ def term_structure(
     >>> [line.get_xydata().tolist() for line in drawn.lines.values()], drawn.ax.get_ylabel()
     ([[[7.0, 54.7], [30.0, 52.3]]], 'Implied volatility [%]')
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    return draw(
+        lambda panel: fill_term_structure(panel, frame, value=value, as_map=as_map, timezone=timezone),
+        ax,
+        (9, 5),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_term_structure(
+    panel: Panel,
+    frame: IntoFrame,
+    *,
+    value: Literal["implied_volatility", "skew"] | None,
+    as_map: bool | None,
+    timezone: str | tzinfo,
+) -> Facts:
+    """Show curves, or a map, on a panel."""
     rows = read_frame(frame, "frame")
     value_column = _value_column(value, rows)
     curves = _curves(rows, value_column)
@@ -123,34 +132,32 @@ def term_structure(
             expected="one, for a map",
             hint="filter the frame to one symbol, or draw curves with as_map=False",
         )
-    ax = style.framed_axes(ax, 9, 5)
     by_tenor = "tenor" in rows.columns
     unit = _VALUES[value_column].unit
     name = "Skew, put minus call" if value_column == "skew" else "Implied volatility"
     exchange, interval = _only(rows, "exchange"), interval_named(_only(rows, "interval"))
-    style.title(
-        ax,
+    panel.title = style.titled(
         "Term structure of skew" if value_column == "skew" else "Term structure",
         _title(exchange, interval, curves, timezone),
     )
+    facts: Facts = {"lines": {}, "mesh": None}
     if is_map and curves:
         by_time = {time: curve for (_, time), curve in curves.items()}
-        mesh = draw_map(ax, by_time, name, unit, interval=interval, by_tenor=by_tenor, timezone=timezone)
-        return TermStructure(ax, {}, mesh)
-    _days_axis(ax, "Tenor" if by_tenor else "Time to expiry")
-    style.y_label(ax, name, unit, bins=8)
-    lines = _drawn(ax, curves)
-    if not lines:
-        style.no_data(ax)
-        return TermStructure(ax, lines)
-    if not by_tenor:
-        days = [day for curve in curves.values() for day in curve]
-        ax.set_xlim(min(days) / 1.25, max(days) * 1.25)
-    if value_column == "skew":
-        ax.axhline(0, color=style.inside(ax).flat, linewidth=0.8, zorder=1.5)
-    if len(lines) > 1:
-        _legend(ax, lines, timezone)
-    return TermStructure(ax, lines)
+        add_map(panel, by_time, name, unit, interval=interval, by_tenor=by_tenor, timezone=timezone)
+        return facts
+
+    panel.x = Axis("Tenor" if by_tenor else "Time to expiry", "d, log scale", is_log=True)
+    # A tick at each tenor has its short name above its number of days.
+    panel.x.fixed = {float(tenor.days): f"{tenor.alias}\n{tenor.days}" for tenor in Tenor}
+    panel.y.name, panel.y.unit, panel.y.bins = name, unit, 8
+    days = [day for curve in curves.values() for day in curve]
+    ends = list(DAYS_BY_TENOR.values()) if by_tenor or not days else days
+    panel.x.limits = (min(ends) / 1.25, max(ends) * 1.25)
+    panel.is_empty = not curves
+    _add_curves(panel, curves, timezone)
+    if value_column == "skew" and curves:
+        panel.add(Rule(0.0, colour=panel.colours.flat, width=0.8, order=1.5))
+    return facts
 
 
 Curves = dict[tuple[str, datetime], dict[float, float]]
@@ -187,7 +194,7 @@ def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
     points = frame.filter(*(~nw.col(name).is_null() for name in (length_column, "timestamp")))
     curves: Curves = {}
     for row in points.select(*name_columns, length_column, "timestamp", value).iter_rows(named=True):
-        days, time = _days(row[length_column]), row["timestamp"]
+        days, time = days_of(row[length_column]), row["timestamp"]
         has_value = row[value] is not None and np.isfinite(row[value])
         # Skip a tenor without a value: the tenors that lack one are filled in below.
         if days <= 0 or (by_tenor and not has_value):
@@ -206,58 +213,55 @@ def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
     if by_tenor:
         # A tenor without a value is a gap in the line if there are values on both sides of it.
         for curve in curves.values():
-            between = (days for days in _DAYS.values() if min(curve) <= days <= max(curve))
+            between = (days for days in DAYS_BY_TENOR.values() if min(curve) <= days <= max(curve))
             curve |= {days: curve.get(days, np.nan) for days in between}
     drawable = {key: curve for key, curve in curves.items() if not all(map(np.isnan, curve.values()))}
     return {key: dict(sorted(curve.items())) for key, curve in sorted(drawable.items())}
 
 
-def _days(length: Any) -> float:
-    """Return the days to expiry, from a number of days or the name of a tenor."""
-    if isinstance(length, float | int):
-        return float(length)
-    if str(length) not in _DAYS:
-        raise QueryError("frame", got=f"tenor {length}", expected="one of " + ", ".join(_DAYS))
-    return float(_DAYS[str(length)])
-
-
-def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
-    symbols = sorted({symbol for symbol, _ in curves})
-    lines = {}
+def _add_curves(panel: Panel, curves: Curves, timezone: str | tzinfo) -> None:
+    """Add a line per curve; its text names its symbol if there are several, and its time if there are several."""
+    symbols, times = sorted({symbol for symbol, _ in curves}), sorted({time for _, time in curves})
+    zone, zone_name = style.zone(timezone)
+    text = _times(times, zone)
+    entries: list[Mark] = []
     for index, symbol in enumerate(symbols):
         keys = [key for key in curves if key[0] == symbol]
-        colours = _shades(ax, style.CYCLE[index % len(style.CYCLE)], len(keys))
+        colours = _shades(panel.ground, style.CYCLE[index % len(style.CYCLE)], len(keys))
+        shown = keys if len(keys) <= _MOST_TIMES else [keys[0], keys[-1]]
         for key, colour in zip(keys, colours, strict=True):
-            curve = curves[key]
-            (lines[key],) = ax.plot(
-                list(curve),
-                list(curve.values()),
-                color=colour,
-                linewidth=1.6,
-                marker="o",
-                markersize=4,
-                zorder=2.2,
+            curve, hover_name = (
+                curves[key],
+                f"{symbol} {key[1].astimezone(zone):%Y-%m-%d %H:%M} {zone_name}".strip(),
             )
-    return lines
+            line = Line(
+                np.array([*curve]),
+                np.array([*curve.values()]),
+                name="lines",
+                key=key,
+                marker="o",
+                size=4,
+                colour=colour,
+                width=1.6,
+                order=2.2,
+                hover_name=hover_name,
+            )
+            panel.add(line)
+            if key in shown:
+                parts = (symbol if len(symbols) > 1 else "", text[key[1]] if len(times) > 1 else "")
+                line.label = " ".join(filter(None, parts))
+                entries.append(line)
+    if len(curves) > 1:
+        panel.legend = Legend(entries, title=f"Time [{zone_name}]" if len(times) > 1 else None)
 
 
-def _shades(ax: Axes, colour: str, number: int) -> list[tuple[float, ...]]:
+def _shades(ground: style.Ground, colour: str, number: int) -> list[tuple[float, ...]]:
     """Return shades of a colour, from a pale one to the colour itself."""
-    face, full = np.array(style.face(ax)), np.array(to_rgb(colour))
-    first = _PALEST
-    if style.is_dark(ax):
+    first, full = _PALEST, np.array(to_rgb(colour))
+    if ground.is_dark:
         first, full = _DIMMEST, full + 0.25 * (1 - full)
     strength = np.linspace(first, 1, number) if number > 1 else np.ones(1)
-    return [tuple(face + share * (full - face)) for share in strength]
-
-
-def _days_axis(ax: Axes, name: str) -> None:
-    """Place a tick at each tenor, labelled with its short name above its number of days."""
-    ax.set_xscale("log")
-    days = list(_DAYS.values())
-    style.fixed_ticks(ax.xaxis, days, [f"{tenor.alias}\n{tenor.days}" for tenor in Tenor])
-    ax.set_xlim(days[0] / 1.25, days[-1] * 1.25)
-    style.x_label(ax, name, "d, log scale")
+    return [ground.mixed(tuple(full), share) for share in strength]
 
 
 def _title(exchange: str, interval: Interval | None, curves: Curves, timezone: str | tzinfo) -> str:
@@ -269,20 +273,6 @@ def _title(exchange: str, interval: Interval | None, curves: Curves, timezone: s
         time_text = f"{_times(times, zone)[times[0]]} {zone_name}"
     name = f"{exchange} {symbols[0] if len(symbols) == 1 else ''}".strip()
     return ", ".join(filter(None, [name, interval.alias if interval else "", time_text]))
-
-
-def _legend(ax: Axes, lines: dict[tuple[str, datetime], Line2D], timezone: str | tzinfo) -> None:
-    """Label lines with their symbols if there are several, and with their times if there are several."""
-    symbols, times = sorted({symbol for symbol, _ in lines}), sorted({time for _, time in lines})
-    zone, zone_name = style.zone(timezone)
-    text = _times(times, zone)
-    for symbol in symbols:
-        keys = [key for key in lines if key[0] == symbol]
-        shown = keys if len(keys) <= _MOST_TIMES else [keys[0], keys[-1]]
-        for key in shown:
-            parts = (symbol if len(symbols) > 1 else "", text[key[1]] if len(times) > 1 else "")
-            lines[key].set_label(" ".join(filter(None, parts)))
-    style.legend(ax, title=f"Time [{zone_name}]" if len(times) > 1 else None)
 
 
 def _times(times: Sequence[datetime], zone: tzinfo) -> dict[datetime, str]:

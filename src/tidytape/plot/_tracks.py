@@ -8,14 +8,12 @@ from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
-from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame, with_datetimes
+from tidytape.plot._model import Line, Mark, Panel
 from tidytape.plot._series import Identity, _values, dates_of, interval_named
 from tidytape.plot._series import numbers as numbers_of
 from tidytape.schema import schema_of
@@ -28,6 +26,7 @@ _MARKET_COLUMNS = ("exchange", "raw_symbol")
 _SHORT_LEGEND = 3  # a legend with up to this number of entries has room inside the axes
 _LATE = 1.5  # a value that comes later than this number of usual steps leaves a gap
 _ROUNDING = 1e-3  # a shorter gap, as a share of the interval, is none: matplotlib dates are rounded
+DAYS_BY_TENOR = {tenor.value: float(tenor.days) for tenor in Tenor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,30 +140,54 @@ def tracks(
     return Tracks(shared, by_label)
 
 
-def set_window(ax: Axes, *several: Tracks) -> None:
+def show_window(panel: Panel, *several: Tracks) -> None:
     """Show every interval of these series, with a small margin."""
     bounds = [span for series in several if (span := series.bounds())]
     if bounds:
         first, last = min(start for start, _ in bounds), max(end for _, end in bounds)
-        style.show_times(ax, first, last, pad=0.01 * (last - first))
+        panel.show_times(first, last, 0.01 * (last - first))
 
 
-def draw_line(ax: Axes, times: Floats, values: Floats, **look: Any) -> Line2D:
-    """Draw a line with gaps; draw a single value between two gaps as a dot."""
-    is_known = np.pad(np.isfinite(values), 1)
-    lone_index = np.flatnonzero(is_known[1:-1] & ~is_known[:-2] & ~is_known[2:])
-    dots: dict[str, Any] = (
-        {"marker": "o", "markersize": 3, "markevery": lone_index.tolist()} if lone_index.size else {}
-    )
-    if "marker" in look:
-        look["markevery"] = lone_index.tolist()
-    (line,) = ax.plot(times, values, **dots | look)
-    return line
+def line_of(
+    x: Floats, y: Floats, *, marker: str | None = None, is_stepped: bool = False, **look: Any
+) -> Line:
+    """Return a line with gaps, in which a single value between two gaps is a dot.
+
+    With a marker the last value has one, too: it tells lines apart in a print without colours.
+    """
+    is_known = np.pad(np.isfinite(y), 1)
+    is_lone = is_known[1:-1] & ~is_known[:-2] & ~is_known[2:] & (not is_stepped)
+    marked = {
+        *np.flatnonzero(is_lone).tolist(),
+        *(np.flatnonzero(is_known[1:-1])[-1:].tolist() if marker else ()),
+    }
+    if marked:
+        look = (
+            {"marker": "o", "size": 3}
+            | ({"marker": marker} if marker else {})
+            | look
+            | {"marked": sorted(marked)}
+        )
+    return Line(x, y, is_stepped=is_stepped, **look)
 
 
-def legend_place(handles: Sequence[Artist]) -> Literal["inside", "beside"]:
+def from_above(lines: Iterable[Line]) -> list[Line]:
+    """Return lines sorted by their last values, the highest first, as they end beside a legend."""
+    return sorted(lines, key=lambda line: float(line.y[np.isfinite(line.y)][-1:].sum()), reverse=True)
+
+
+def legend_place(handles: Sequence[Mark]) -> Literal["inside", "beside"]:
     """Return where to put a legend: beside the axes if it is so long that inside it would hide lines."""
     return "inside" if len(handles) <= _SHORT_LEGEND else "beside"
+
+
+def days_of(length: object) -> float:
+    """Return the days to expiry, from a number of days or the name of a tenor."""
+    try:
+        return DAYS_BY_TENOR[str(length)] if str(length) in DAYS_BY_TENOR else float(str(length))
+    except ValueError:
+        expected = "one of " + ", ".join(DAYS_BY_TENOR)
+        raise QueryError("frame", got=f"tenor {length}", expected=expected) from None
 
 
 def dates(times: nw.Series[Any]) -> Floats:

@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import missing, read_frame
-from tidytape.plot._picture import OnePanel
+from tidytape.plot._matplotlib import Drawing, draw
+from tidytape.plot._model import Axis, Facts, Legend, Line, Panel, Rule
 from tidytape.plot._series import _values, require_same
-from tidytape.plot._smile import _shades
-from tidytape.plot._tracks import IDENTITY_COLUMNS, Track, Tracks, draw_line, legend_place, set_window, tracks
+from tidytape.plot._smile import shades
+from tidytape.plot._tracks import (
+    IDENTITY_COLUMNS,
+    Track,
+    Tracks,
+    days_of,
+    legend_place,
+    line_of,
+    show_window,
+    tracks,
+)
 
 _MOST = 12  # lines that can be told apart
-_TENORS = {tenor.value: tenor for tenor in Tenor}
 _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
-
-
-@dataclass(frozen=True, slots=True)
-class Volatility(OnePanel):
-    """What `volatility` drew."""
-
-    lines: dict[float, Line2D]
-    realized: Line2D | None
-
-
-@dataclass(frozen=True, slots=True)
-class Skew(OnePanel):
-    """What `skew` drew."""
-
-    lines: dict[float, Line2D]
 
 
 def volatility(
@@ -47,9 +40,10 @@ def volatility(
     /,
     *,
     realized: IntoFrame | None = None,
+    title: str | None = None,
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
-) -> Volatility:
+) -> Drawing:
     """Draw implied volatility over time: one line per tenor, dark for the shortest, light for the longest.
 
     Parameters
@@ -61,6 +55,8 @@ def volatility(
     realized : frame, m rows, key timestamp, any order; optional
         Realised volatility to draw beside the implied one, as `tidytape.analytics.options.realized_volatility` returns
         it.
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -68,7 +64,7 @@ def volatility(
 
     Returns
     -------
-    Volatility
+    Drawing
         The artists. For a frame without a volatility the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -93,39 +89,55 @@ def volatility(
     >>> volatility(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Implied volatility [%]'
     """
+    return draw(
+        lambda panel: fill_volatility(panel, frame, realized, timezone=timezone),
+        ax,
+        (9, 4),
+        title=title,
+        timezone=timezone,
+    )
+
+
+def fill_volatility(
+    panel: Panel, frame: IntoFrame, realized: IntoFrame | None, *, timezone: str | tzinfo
+) -> Facts:
+    """Show volatilities on a panel."""
     summary = read_frame(frame, "frame", ["timestamp"])
     value = next((name for name in ("implied_volatility", "iv_atm") if name in summary.columns), None)
     if value is None:
         raise missing(["implied_volatility"], summary.columns)
     series, by_days = _by_days(summary, value)
-    realized_frame = (
-        None if realized is None else read_frame(realized, "realized", ["timestamp", "realized_volatility"])
-    )
-    realized_series = (
-        None if realized_frame is None else tracks(realized_frame, "realized", ["realized_volatility"])
-    )
-    if realized_series is not None and len(realized_series.by_label) > 1:
-        raise _several("realized", realized_series)
-    if realized_series is not None:
+    others: list[Line] = []
+    if realized is not None:
+        realized_frame = read_frame(realized, "realized", ["timestamp", "realized_volatility"])
+        realized_series = tracks(realized_frame, "realized", ["realized_volatility"])
+        if len(realized_series.by_label) > 1:
+            raise _several("realized", realized_series)
         require_same("coin", "realized", realized_series.shared, series.shared, "the implied ones")
-    ax, lines = _drawn(ax, series, by_days, value, timezone)
-    style.y_label(ax, "Volatility" if realized_series else "Implied volatility", "%")
-    line = None
-    if realized_series is not None and realized_frame is not None and realized_series.by_label:
-        (track,) = realized_series.by_label.values()
-        line = draw_line(
-            ax,
-            *track.line("realized_volatility"),
-            color=style.inside(ax).down,
-            linewidth=1.9,
-            label=_realized_name(realized_frame, realized_series),
-            zorder=2.3,
-        )
-    _finish(ax, "Volatility", lines, series, [line] if line else [])
-    return Volatility(ax, lines, line)
+        others = [
+            line_of(
+                *track.line("realized_volatility"),
+                name="realized",
+                width=1.9,
+                order=2.3,
+                colour=panel.colours.down,
+                label=_realized_name(realized_frame, realized_series),
+            )
+            for track in realized_series.by_label.values()
+        ]
+    panel.y = Axis("Implied volatility" if realized is None else "Volatility", "%", bins=7)
+    _add_lines(panel, "Volatility", series, by_days, value, timezone=timezone, others=others)
+    return {"lines": {}, "realized": None}
 
 
-def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Skew:
+def skew(
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Drawing:
     """Draw skew, or risk reversals, over time: one line per tenor, dark for the shortest, light for the longest.
 
     The axis label says the sign: the service's ``skew`` is the volatility of the put minus that of the call; a risk
@@ -137,6 +149,8 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
         Schema SKEW_OPTION_SUMMARY_AGG of one market, or as `tidytape.analytics.options.risk_reversal` and
         `tidytape.analytics.options.term_structure` return it, with ``days`` [d] in place of ``tenor``. Uses
         ``timestamp`` [UTC] and ``skew`` or a column such as ``rr25_call_minus_put`` [vol points].
+    title : str, optional
+        Title in place of that of the picture; an empty one is no title.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -144,7 +158,7 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
 
     Returns
     -------
-    Skew
+    Drawing
         The artists. For a frame without a skew the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
@@ -170,17 +184,23 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Skew, put minus call [vol points]'
     """
+    return draw(
+        lambda panel: fill_skew(panel, frame, timezone=timezone), ax, (9, 4), title=title, timezone=timezone
+    )
+
+
+def fill_skew(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Facts:
+    """Show skews, or risk reversals, on a panel."""
     summary = read_frame(frame, "frame", ["timestamp"])
     value = _skew_column(summary.columns)
     series, by_days = _by_days(summary, value)
-    ax, lines = _drawn(ax, series, by_days, value, timezone)
     delta = _RISK_REVERSAL.fullmatch(value)
     name = f"{delta[1]}-delta risk reversal, call minus put" if delta else "Skew, put minus call"
-    style.y_label(ax, name, "vol points")
-    if lines:
-        ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
-    _finish(ax, "Risk reversal" if delta else "Skew", lines, series, [])
-    return Skew(ax, lines)
+    panel.y = Axis(name, "vol points", bins=7)
+    _add_lines(panel, "Risk reversal" if delta else "Skew", series, by_days, value, timezone=timezone)
+    if by_days:
+        panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=1.9))
+    return {"lines": {}}
 
 
 def _skew_column(columns: list[str]) -> str:
@@ -215,19 +235,9 @@ def _by_days(frame: nw.DataFrame[Any], value: str) -> tuple[Tracks, dict[float, 
             hint="tidytape.analytics.options.constant_maturity gives the same ones at every time",
         )
     series = tracks(rows, "frame", [value], by=[*IDENTITY_COLUMNS, length_column])
-    by_days = {_days(track.identity[length_column]): track for track in series.by_label.values()}
+    by_days = {days_of(track.identity[length_column]): track for track in series.by_label.values()}
     is_known = {days: np.isfinite(track.values[value]).any() for days, track in by_days.items()}
     return series, {days: by_days[days] for days in sorted(by_days) if is_known[days]}
-
-
-def _days(length: str) -> float:
-    """Return the days to expiry, from the name of a tenor or a number of days."""
-    if length in _TENORS:
-        return float(_TENORS[length].days)
-    try:
-        return float(length)
-    except ValueError:
-        raise QueryError("frame", got=f"tenor {length}", expected="one of " + ", ".join(_TENORS)) from None
 
 
 def _several(parameter: str, series: Tracks) -> QueryError:
@@ -239,33 +249,38 @@ def _several(parameter: str, series: Tracks) -> QueryError:
     )
 
 
-def _drawn(
-    ax: Axes | None, series: Tracks, by_days: dict[float, Track], value: str, timezone: str | tzinfo
-) -> tuple[Axes, dict[float, Line2D]]:
-    ax = style.framed_axes(ax, 9, 4, timezone)
-    ax.yaxis.set_major_locator(style.round_ticks(7))
+def _add_lines(
+    panel: Panel,
+    subject: str,
+    series: Tracks,
+    by_days: dict[float, Track],
+    value: str,
+    *,
+    timezone: str | tzinfo,
+    others: Sequence[Line] = (),
+) -> None:
+    """Show a line per time to expiry, and other lines."""
+    panel.over_time(timezone)
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
-    lines = {}
-    for (days, track), colour in zip(by_days.items(), _shades(ax, len(by_days)), strict=True):
+    lines = []
+    for (days, track), colour in zip(by_days.items(), shades(panel.ground, len(by_days)), strict=True):
         label = names.get(days, f"{days:g} d") if "tenor" in track.identity else f"{days:g} d"
-        look = {"color": colour, "linewidth": 1.4, "label": label, "zorder": 2.2}
-        lines[days] = draw_line(ax, *track.line(value), **look)
-    return ax, lines
-
-
-def _finish(ax: Axes, subject: str, lines: dict[float, Line2D], series: Tracks, others: list[Line2D]) -> None:
-    """Write the title, and the legend or "no data"."""
-    tenor = [line.get_label() for line in lines.values()] if len(lines) == 1 else []
-    style.title(ax, subject, Tracks(series.shared, {}).title(), *map(str, tenor))
-    handles = [*lines.values()][::-1] + others
-    if not handles:
-        style.no_data(ax)
+        line = line_of(
+            *track.line(value), name="lines", key=days, label=label, width=1.4, order=2.2, colour=colour
+        )
+        lines.append(panel.add(line))
+    tenor = [line.label for line in lines] if len(lines) == 1 else []
+    panel.title = style.titled(subject, Tracks(series.shared, {}).title(), *tenor)
+    handles = [*lines[::-1], *(panel.add(line) for line in others)]
+    panel.is_empty = not handles
+    if panel.is_empty:
         return
-    set_window(ax, series)
-    for line in lines.values() if others else ():
-        line.set_label(f"implied, {line.get_label()}")
+    show_window(panel, series)
+    for line in lines if others else ():
+        line.label = f"implied, {line.label}"
     if len(handles) > 1:
-        style.legend(ax, handles, title=None if others else "Time to expiry", place=legend_place(handles))
+        title = None if others else "Time to expiry"
+        panel.legend = Legend(handles, title=title, place=legend_place(handles))
 
 
 def _realized_name(frame: nw.DataFrame[Any], realized_series: Tracks) -> str:

@@ -15,13 +15,14 @@ A notebook shows a figure that a cell returns; ``figure.write_html("candles.html
 
 Every function also takes
 
+- ``title`` : str, optional. Title in place of that of the picture; an empty one is no title.
 - ``timezone`` : str or tzinfo. Zone of the time axis. Plotly has no time zones, so all times are shown with the offset
   from UTC that the zone has at the first time. If the offset changes later, the axis label names the offset shown.
 - ``dark`` : bool. Whether the background of the figure is dark.
 
 and raises the errors of the static function, and ModuleNotFoundError if Plotly is not installed.
 
-Figures stay small. If there are more than 5,000 candles, the figure shows candles of a coarser interval, the finest
+Figures stay small. If there are more than 5,000 candles, every picture shows candles of a coarser interval, the finest
 that fits, and the title says so. If lines have more than 20,000 points, the figure keeps the lowest and the highest
 point of each column of pixels. A heatmap is one image, with a grid of at most 20,000 cells that show their values on
 hovering.
@@ -33,18 +34,33 @@ lays out axes of matplotlib, which a figure of Plotly does not have.
 from __future__ import annotations
 
 from tidytape import _other_clients
-from tidytape.plot.interactive._book import book_heatmap, depth, slippage
-from tidytape.plot.interactive._candles import candles, volume
-from tidytape.plot.interactive._coverage import completeness, coverage
-from tidytape.plot.interactive._footprint import footprint
-from tidytape.plot.interactive._lines import funding, premium, skew, volatility
-from tidytape.plot.interactive._liquidations import liquidation_heatmap, liquidations
-from tidytape.plot.interactive._market_profile import market_profile
-from tidytape.plot.interactive._open_interest import open_interest
-from tidytape.plot.interactive._options import smile, surface, term_structure
-from tidytape.plot.interactive._order_flow import order_flow
-from tidytape.plot.interactive._profile import candles_with_profile, volume_profile
-from tidytape.plot.interactive._shares import market_share
+from tidytape.plot.interactive._markets import (
+    completeness,
+    coverage,
+    funding,
+    market_share,
+    open_interest,
+    premium,
+    skew,
+    smile,
+    surface,
+    term_structure,
+    volatility,
+)
+from tidytape.plot.interactive._prices import (
+    book_heatmap,
+    candles,
+    candles_with_profile,
+    depth,
+    footprint,
+    liquidation_heatmap,
+    liquidations,
+    market_profile,
+    order_flow,
+    slippage,
+    volume,
+    volume_profile,
+)
 
 __all__ = [
     "book_heatmap",

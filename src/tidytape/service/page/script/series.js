@@ -228,7 +228,7 @@ function lineText(row, drawn) {
   return [timestampText(row.start), ...texts].join(" · ");
 }
 
-// --- bars: buys upwards, sells downwards ---
+// --- bars: liquidated longs upwards, in the colour of sells, because they were sold; liquidated shorts downwards ---
 
 const UPWARDS = "BUY";
 
@@ -246,10 +246,10 @@ function drawBars({ answer, series, field }) {
     paint: paintBars,
     caption: (joined, count) => barsCaption(series, count, joined, stepOf(query)),
     legend: series.map(({ id }) =>
-      id.side === UPWARDS ? ["buy", `${id.side}, upwards`] : ["sell", `${id.side}, downwards`],
+      id.side === UPWARDS ? ["sell", "longs liquidated, upwards"] : ["buy", "shorts liquidated, downwards"],
     ),
     tell: ({ start, buy, sell }) => {
-      const volumes = { BUY: buy, SELL: sell && -sell };
+      const volumes = { longs: buy, shorts: sell && -sell };
       const texts = Object.entries(volumes).filter(([, value]) => value !== undefined);
       return [minuteText(start), ...texts.map(([side, value]) => `${side} ${value} ${unit}`)].join(" · ");
     },
@@ -278,7 +278,7 @@ function paintBars(plot, rows, step) {
     const there = rows.filter((row) => row[side]);
     fillBoxes(
       plot,
-      colour(side),
+      colour(side === "buy" ? "sell" : "buy"), // a long was sold, a short was bought back
       there.map((row) => [row.at - half, row.at + half, 0, row[side]]),
     );
   }
