@@ -66,6 +66,12 @@ def test_the_plan_is_that_of_the_minutes_and_the_fetch_costs_it(client: Any) -> 
     assert_frame_equal(*client.iter_frames(query), fetched.frame)
 
 
+def test_the_text_of_a_session_is_one(client: Any) -> None:
+    assert_frame_equal(client.tpo(**ASKED, session=str(STOCKS)), client.tpo(**ASKED, session=STOCKS))
+    with pytest.raises(QueryError, match="daily"):
+        client.tpo(**ASKED, session="dayly")
+
+
 def test_without_points_the_columns_stay(client: Any) -> None:
     full = client.tpo(**ASKED, session=STOCKS)
     with pytest.warns(tidytape.EmptyAnswerWarning):

@@ -16,7 +16,7 @@ from tidytape._other_clients import explained, unknown_name
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES, Interval, Selection
 from tidytape.client._display import facts_table, of_query
-from tidytape.client._session_profiles import profile_fields, whole_sessions
+from tidytape.client._session_profiles import profile_fields, session_of, whole_sessions
 from tidytape.client._window import Times
 from tidytape.errors import QueryError, counted
 from tidytape.frames._sources import CLIENT_CALLS
@@ -772,9 +772,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
         session : Session or str, optional
             Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
             months on the first. Without it a session is one ``interval`` long. A session that began before
-            ``start`` is left out. Or a `tidytape.Session`: the client fetches minutes by side, which
-            `metadata.weight` counts, and computes the sessions that open in the window as
-            `tidytape.aggregate.candle_tpo` does, whole ones to their close; ``block_size`` is then needed.
+            ``start`` is left out. Or a `tidytape.Session`, or its text: the client fetches minutes, whose
+            weight counts, and computes the sessions that open in the window, up to their close;
+            ``block_size`` is then needed.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
@@ -863,9 +863,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
         session : Session or str, optional
             Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
             months on the first. Without it a session is one ``interval`` long. A session that began before
-            ``start`` is left out. Or a `tidytape.Session`: the client fetches minutes by side, which
-            `metadata.weight` counts, and computes the sessions that open in the window as
-            `tidytape.aggregate.candle_tpo` does, whole ones to their close; ``block_size`` is then needed.
+            ``start`` is left out. Or a `tidytape.Session`, or its text: the client fetches minutes, whose
+            weight counts, and computes the sessions that open in the window, up to their close;
+            ``block_size`` is then needed.
         quote : str, optional
             ``USD`` converts the volumes to USD; prices stay in the quote of the market.
         group_by : str, optional
@@ -1251,8 +1251,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
 def _tpo(arguments: Mapping[str, Any], *, of_sessions: bool = False) -> FetchQuery:
     """Return the query of a market profile; in a PointsQuery two of its arguments have the prefix ``tpo_``."""
-    if isinstance(session := arguments["session"], Session):
-        own_fields, finish = profile_fields(arguments, of_sessions=of_sessions)
+    session = session_of(arguments["session"])
+    if session is not None:
+        own_fields, finish = profile_fields(arguments, session, of_sessions=of_sessions)
         query = FetchQuery.of("TRADE_AGG", own_fields)
         of_session = replace(query, schema=schema_of("TPO_AGG"), finish=finish, session=session)
         window = query.queries[0].start, query.queries[-1].end

@@ -7,17 +7,31 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tidytape.catalogue import TPOSession
 from tidytape.errors import QueryError
+from tidytape.sessions import Session
 from tidytape.times import SECOND
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from tidytape.sessions import Session
+_WORDS = {word.casefold() for session in TPOSession for word in (session.value, session.alias)}
+
+
+def session_of(argument: object) -> Session | None:
+    """Return the session that an argument is, or is the text of; None for the service's own words, and for no text."""
+    if isinstance(argument, Session):
+        return argument
+    if not isinstance(argument, str) or argument.casefold() in _WORDS:
+        return None
+    try:
+        return Session.parsed(argument)
+    except QueryError:
+        return None  # the query says which words the service has
 
 
 def profile_fields(
-    arguments: Mapping[str, Any], *, of_sessions: bool
+    arguments: Mapping[str, Any], session: Session, *, of_sessions: bool
 ) -> tuple[dict[str, Any], Callable[[pl.DataFrame], pl.DataFrame]]:
     """Return the arguments of a query for the minutes of a profile, and the function that computes it of them.
 
@@ -27,7 +41,8 @@ def profile_fields(
         If the client cannot compute what the arguments ask for.
     """
     fields = dict(arguments)
-    session, block_size = fields.pop("session"), fields.pop("block_size")
+    del fields["session"]
+    block_size = fields.pop("block_size")
     block_minutes, interval = fields.pop("block_minutes"), fields.pop("interval")
     reasons = {
         "interval": (interval not in {None, "1d"}, interval, "1d or nothing, with a Session"),
