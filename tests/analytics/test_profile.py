@@ -300,7 +300,7 @@ def test_pandas_categories_without_rows_give_no_profile():
     [
         ({"rule": "two_rows"}, "rule"),
         ({"tie": "center"}, "tie"),
-        ({"stop": None}, "stop"),
+        ({"stop": 5}, "stop"),
         ({"poc_tie": "middle"}, "poc_tie"),
         ({"share": 0}, "share"),
         ({"share": 1.01}, "share"),

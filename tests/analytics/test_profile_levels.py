@@ -252,9 +252,9 @@ def random_candles(
 
 @pytest.mark.slow
 @each_row("at", ["prior_close", "open", "initial_balance"])
-@each_row("share", [0.04, 0.7])
-def test_no_level_looks_ahead(at, share):
-    frame = random_candles(np.random.default_rng(5), days=14, share=share)
+@each_row(("share", "days"), [(0.01, 60), (0.7, 10)])
+def test_no_level_looks_ahead(at, share, days):
+    frame = random_candles(np.random.default_rng(5), days=days, share=share)
     found = pit.leaks(lambda candles: profile.levels(candles, **HOURS, **ROWS, at=at), frame, cuts=30)
     assert not found, found.frame
     assert found.values > 300

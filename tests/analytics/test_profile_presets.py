@@ -62,6 +62,28 @@ def test_presets_differ_as_published():
     assert profile.value_area(exact, by="day", preset="cbot").select("val", "vah").row(0) == (2, 2)
 
 
+# Closes and volumes of days, and point of control, value area low and high of the last three of them: the first rows of
+# the table that QuantConnect tests its indicator VolumeProfile(3, 0.70, 0.05) with.
+LEAN = [
+    (135.419998, 3_148_600, None),
+    (134.339996, 2_373_700, None),
+    (134.100006, 2_425_500, (135.45, 134.15, 135.45)),
+    (134.190002, 3_090_800, (134.2, 134.15, 134.35)),
+    (135.309998, 4_346_000, (135.35, 134.2, 135.35)),
+    (136.740005, 3_730_600, (135.35, 135.35, 136.75)),
+    (136.690002, 3_255_400, (135.35, 135.35, 136.75)),
+]
+
+
+def test_lean_publishes_these_numbers():
+    for last in range(2, len(LEAN)):
+        days = LEAN[last - 2 : last + 1]
+        rows = [-(-round(close * 1e6) // 50_000) / 20 for close, *_ in days]  # it rounds prices up to 0.05
+        frame = pl.DataFrame({"day": "a", "price": rows, "volume": [float(volume) for _, volume, _ in days]})
+        found = profile.value_area(frame, by="day", preset="lean")
+        assert found.select("poc", "val", "vah").row(0) == pytest.approx(days[-1][-1])
+
+
 # --- a number of rows ---
 
 

@@ -41,7 +41,7 @@ PRESETS: Final = {
     "lean": ("one_row", "up", "exceed", "center"),
     "market_profile": ("one_row", "up", "exceed", "center"),
 }
-"""The rules of platforms and packages: ``rule``, ``tie``, ``stop`` and ``poc_tie``; each encloses 70 % by default."""
+"""The rules of platforms and packages: ``rule``, ``tie``, ``stop`` and ``poc_tie``; each encloses 70 %."""
 
 AREA: Final = ("poc", "val", "vah", "value_area_share")
 
@@ -77,7 +77,7 @@ class Rules:
         cls,
         preset: str | None,
         *,
-        share: float | None,
+        share: float,
         rule: str | None,
         tie: str | None,
         stop: str | None,
@@ -88,7 +88,7 @@ class Rules:
         one_of("preset", preset, PRESETS)
         rules = zip(PRESETS[preset], (rule, tie, stop, poc_tie), strict=True)
         chosen = (of_preset if of_caller is None else of_caller for of_preset, of_caller in rules)
-        return cls(0.70 if share is None else share, *chosen)
+        return cls(share, *chosen)
 
     def columns(self) -> dict[str, nw.Expr]:
         """Return the rules as columns of a result."""

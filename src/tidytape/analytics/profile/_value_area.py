@@ -39,7 +39,7 @@ def value_area(
     price: str = "price",
     count: str = "volume",
     preset: Literal["cbot", "investor_rt", "lean", "market_profile"] | None = None,
-    share: float | None = None,
+    share: float = 0.70,
     rule: Literal["two_row", "one_row"] | None = None,
     tie: Literal["up", "down"] | None = None,
     stop: Literal["reach", "exceed"] | None = None,
@@ -73,10 +73,10 @@ def value_area(
         listed in ``block_ids`` are counted for ``tpo_count``; without a list it is unknown, because numbers of blocks
         do not add up. [count]
     preset : {"cbot", "investor_rt", "lean", "market_profile"}, optional
-        Whose rules to take for the next five arguments, see the notes; by default those of the CBOT. An argument that
-        you pass counts before the preset.
+        Whose rules to take, see the notes; by default those of the CBOT. Each of the next arguments that you pass
+        counts before the preset.
     share : float, 0 < share <= 1
-        The share of the total to enclose, by default 0.70. [1]
+        The share of the total to enclose, the same for every preset. [1]
     rule : {"two_row", "one_row"}
         ``"two_row"``, the default and the CBOT rule: a candidate is the next two rows of a side, or at the edge the
         last row. ``"one_row"``: a candidate is the next row.
