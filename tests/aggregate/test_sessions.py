@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from tidytape import Session, aggregate
-from tidytape.analytics import profile
+from tidytape.analytics import pit, profile
 from tidytape.errors import QueryError
 from tidytape.frames._trading_clock import TradingClock
 
@@ -103,6 +103,10 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
 }
 
 
+ON_A_CLOCK = Session("00:00", "00:00", zone="Etc/UTC", weekdays="Mon-Sun")
+"""The UTC day in other words, for which functions use the clock."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 @settings(max_examples=8)
@@ -110,6 +114,49 @@ FUNCTIONS: dict[str, Callable[..., pl.DataFrame]] = {
 def test_the_utc_day_as_a_session_changes_nothing(name: str, trades: pl.DataFrame) -> None:
     without = FUNCTIONS[name](trades)
     assert_frame_equal(FUNCTIONS[name](trades, session=Session.utc_day()), without, check_exact=True)
+    on_a_clock = FUNCTIONS[name](trades, session=ON_A_CLOCK)
+    assert_frame_equal(on_a_clock.select(without.columns), without, check_exact=True)
+
+
+@pytest.mark.parametrize("session", SESSIONS[:4], ids=str)
+@pytest.mark.parametrize("interval", ["15m", "1h", "1d", "1w"])
+def test_no_candle_of_a_session_is_known_before_it_ends(session: Session, interval: str) -> None:
+    """The last minute in each is over when it is known, whatever breaks and changes of the clock lie in it."""
+    minutes = pl.DataFrame({"timestamp": [START + minute * MINUTE for minute in range(9 * 1_440)]})
+    minutes = minutes.with_columns(
+        **{name: pl.col("timestamp").cast(pl.Float64) for name in ("open", "high", "low", "close")},
+        volume=1.0, interval=pl.lit("1m"),
+    )  # fmt: skip
+    bars = aggregate.resample(minutes, interval=interval, session=session, **CANDLES)
+    last_minute = (bars["close"].cast(pl.Int64) + MINUTE).to_list()
+    known = pit.known_at(bars)["known_at"].cast(pl.Int64).to_list()
+    assert known == bars["period_end"].cast(pl.Int64).to_list()
+    traded = [time for _, time in _trading(session, minutes["timestamp"].to_list())]
+    assert all(last <= time for last, time in zip(last_minute, known, strict=True))
+    if interval in {"15m", "1h"}:
+        # Rows at the ends of the frame are cut off there.
+        assert all(last == time for last, time in [*zip(last_minute, known, strict=True)][1:-1])
+    elif interval == "1d":
+        assert {*known} <= {*traded}
+    profiles = aggregate.candle_profile(
+        minutes, interval=interval, block_size=10**12, spreading="close", session=session
+    )
+    assert {*profiles.select("timestamp", "period_end").iter_rows()} == {
+        *bars.select("timestamp", "period_end").iter_rows()
+    }
+
+
+@pytest.mark.parametrize("session", [FUTURES, NEW_YORK, SHANGHAI, ALWAYS_NEW_YORK], ids=str)
+def test_days_of_a_session_make_its_weeks(session: Session) -> None:
+    minutes = pl.DataFrame({"timestamp": [START + minute * MINUTE for minute in range(0, 12 * 1_440, 30)]})
+    minutes = minutes.with_columns(
+        **dict.fromkeys(("open", "high", "low", "close"), 1.0), volume=1.0, interval=pl.lit("30m")
+    )
+    days = aggregate.resample(minutes, interval="1d", session=session, **CANDLES)
+    if session is ALWAYS_NEW_YORK:  # has a day of 25 hours, of which a candle of a day cannot be told
+        return
+    weeks = aggregate.resample(days, interval="1w", session=session, **CANDLES)
+    assert_frame_equal(weeks, aggregate.resample(minutes, interval="1w", session=session, **CANDLES))
 
 
 def _schedule(session: Session, trades: pl.DataFrame) -> list[tuple[int, int]]:
@@ -278,13 +325,14 @@ def test_a_candle_that_lies_in_two_buckets_is_refused(
     aligned = candles.with_columns(pl.col("timestamp") - offset * MINUTE)
     found = aggregate.candle_profile(aligned, interval=interval, block_size=1, spreading="close")
     assert found["volume"].sum() == 60.0
-    # A lazy frame is not read: such a candle has no place in the profile.
+    # A lazy frame is not read: how much of such a candle lies at a price is unknown.
     if is_named:
         lazily = aggregate.candle_profile(
             candles.lazy(), interval=interval, block_size=1, spreading="close"
         ).collect()
-        assert lazily["volume"].sum() == 60.0
-        assert lazily["price"].null_count() > 0
+        straddling = lazily.filter(pl.col("price").is_null())
+        assert straddling.height > 0
+        assert straddling["volume"].null_count() == straddling.height
 
 
 @pytest.mark.parametrize(
@@ -308,6 +356,29 @@ def test_a_candle_lies_in_a_session_or_is_refused(hour: str, length: str, *, is_
         return
     found = aggregate.candle_profile(candles, **call)
     assert found.height == (0 if hour == "16:00" else 1)
+
+
+def test_a_lazy_candle_that_lies_in_a_session_in_part_is_unknown_there() -> None:
+    candles = _minutes(
+        "2024-08-08", [("09:00", 10.0), ("09:30", 11.0), ("10:30", 12.0)], "America/New_York", "1h"
+    )
+    open_ = datetime(2024, 8, 8, 13, 30, tzinfo=UTC)
+    profiles = aggregate.candle_profile(
+        candles.lazy(), interval="1d", block_size=1, spreading="close", session=NEW_YORK
+    ).collect()
+    assert profiles.select("timestamp", "price", "volume").rows() == [
+        (open_, None, None), (open_, 11.0, 1.0), (open_, 12.0, 1.0)
+    ]  # fmt: skip
+    day = aggregate.resample(candles.lazy(), interval="1d", session=NEW_YORK, **CANDLES).collect()
+    assert day.select("timestamp", "volume").rows() == [(open_, None)]
+    assert day["coverage"].item() == pytest.approx(2 / 3)
+
+
+def test_a_text_that_is_no_length_is_told_what_a_session_is() -> None:
+    candles = _minutes("2024-08-08", [("09:30", 10.0)], "America/New_York")
+    with pytest.raises(QueryError, match=r"Session\.of") as error:
+        aggregate.candle_tpo(candles, block_size=1, session="CME")
+    assert error.value.parameter == "session"
 
 
 @pytest.mark.parametrize("function", [aggregate.candle_tpo, aggregate.candle_tpo_sessions])

@@ -68,7 +68,7 @@ def candle_profile(
     frame, one row per series, bucket and price row with volume; of the same kind as ``candles``
         The identity columns of the frame except ``side``, and
 
-        - ``timestamp`` : time, start of the bucket.
+        - ``timestamp`` : time, start of the bucket; and with a session ``period_end``, its end, when it is known.
         - ``amount_unit``, if the candles have it; candles with different units get separate profiles.
         - ``block_size`` : float64, height of a row. [quote per coin]
         - ``price`` : float64, low edge of the row; null in the row for candles without usable prices. [quote per coin]
@@ -99,8 +99,8 @@ def candle_profile(
     A candle that ends on the edge of a row adds nothing to the row above. A candle with volume zero adds nothing. A
     candle with an unknown volume makes its rows null: the row of its close, or all rows of its range. If a candle lacks
     the finite prices that the rule needs, or its low is above its high, it counts in a row with a null price; a value
-    area of such a profile is null, too. So does a candle of a lazy frame that lies in two buckets. The query of a lazy
-    frame fails if a candle has more than 2**20 rows.
+    area of such a profile is null, too. So does a candle of a lazy frame that lies in two buckets, with an unknown
+    volume. The query of a lazy frame fails if a candle has more than 2**20 rows.
 
     References
     ----------
@@ -133,14 +133,19 @@ def candle_profile(
     if table.is_eager:
         rows = require_whole(rows, "bucket", session)
     else:
-        usable = (nw.when(~nw.col(STRADDLES)).then(nw.col(name)).alias(name) for name in PRICES[spreading])
-        rows = rows.with_columns(usable)
+        # How much of such a candle belongs to the bucket is not known.
+        unknown = (*PRICES[spreading], "volume")
+        rows = rows.with_columns(
+            nw.when(~nw.col(STRADDLES)).then(nw.col(name)).alias(name) for name in unknown
+        )
     levels = levels_of(rows, [*groups, *unit], start_of(nw.col("timestamp")), grid, spreading).rename(
         {BUCKET: "timestamp"}
     )
-    result = (levels if clock is None else clock.told(levels)).select(
+    ends = [] if clock is None else ["period_end"]
+    result = (levels if clock is None else clock.told(clock.with_ends(levels, length, *ends))).select(
         *(nw.lit(length.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
         "timestamp",
+        *ends,
         *unit,
         nw.lit(float(grid.size)).alias("block_size"),
         *("price", *(name for name in SIDES.values() if "side" in table.names), "volume"),
@@ -149,5 +154,6 @@ def candle_profile(
     return table.closed(
         result,
         sort=[*keys, "timestamp", *unit, "price"],
+        times=dict.fromkeys(ends, "timestamp"),
         main=["price", "buy_volume", "sell_volume", "volume"],
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._straddling import buckets, length_of_candles, require_whole, with_straddles
+from tidytape.aggregate._straddling import STRADDLES, buckets, require_whole, with_straddles
 from tidytape.catalogue import AMOUNT, DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET, OHLC
@@ -25,7 +25,8 @@ from tidytape.frames._joined import (
 )
 from tidytape.frames._rows import spread, with_all
 from tidytape.frames._table import OpenTable, Rows, tabular
-from tidytape.frames._times import bucket_start
+from tidytape.frames._times import bucket_start, length_of
+from tidytape.frames._trading_clock import TradingClock
 from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of, type_hint
@@ -80,13 +81,13 @@ def _check_source(
             _require_multiple(length, finer)
     if points.is_eager and (source is not None or "interval" in points.names):
         rows = points.rows.filter(~nw.col("timestamp").is_null())
-        own = (
-            length_of_candles(points)
-            if source is None
-            else nw.lit(frame_interval(source).nanoseconds, nw.Int64())
-        )
         clock, start_of = buckets(session, length, rows)
-        require_whole(with_straddles(rows, own, start_of, clock), "interval", session, parameter="points")
+        require_whole(
+            with_straddles(rows, _own_length(source), start_of, clock),
+            "interval",
+            session,
+            parameter="points",
+        )
 
 
 def _require_multiple(coarser: FrameInterval, finer: FrameInterval) -> None:
@@ -112,7 +113,13 @@ def _main(*, data_type: str, **_: object) -> Sequence[str]:
     return schema_of(data_type).names[-4:]
 
 
-@tabular(_needed, check=_check_source, optional=(*TRADED, "volume"), main=_main)
+@tabular(
+    _needed,
+    check=_check_source,
+    optional=(*TRADED, "volume"),
+    new_times={"period_end": "timestamp"},
+    main=_main,
+)
 def resample(
     points: Rows,
     /,
@@ -152,12 +159,13 @@ def resample(
     Returns
     -------
     frame, one row per series and interval (and price) with a point; of the same kind as ``points``
-        The columns that name a series, ``interval`` if ``points`` has it, ``timestamp``, start of the interval, the
-        values of the type in its units, and ``coverage`` : float64, the share of the rows of ``points`` that are known
-        [1]. Times and categories have the types of ``points``. A row is known if its amounts are finite; for open
-        interest and rates, if the close is finite; for levels, the rows of all levels of an interval count together.
-        Amounts are null if ``amount_unit`` has several units. Descriptors are left out, because whether an interval is
-        final does not follow from its parts. Sorted by that key where the engine keeps order.
+        The columns that name a series, ``interval`` if ``points`` has it, ``timestamp``, start of the interval, with a
+        session ``period_end``, when the interval ends and is known, the values of the type in its units, and
+        ``coverage`` : float64, the share of the rows of ``points`` that are known [1]. Times and categories have the
+        types of ``points``. A row is known if its amounts are finite; for open interest and rates, if the close is
+        finite; for levels, the rows of all levels of an interval count together. Amounts are null if ``amount_unit``
+        has several units. Descriptors are left out, because whether an interval is final does not follow from its
+        parts. Sorted by that key where the engine keeps order.
 
     Raises
     ------
@@ -165,7 +173,8 @@ def resample(
         If a column is absent.
     QueryError
         If the interval is unknown or no whole multiple of that of the points, a point in memory lies in two intervals
-        or in a session in part, the points of the type cannot be joined, or a time has no zone.
+        or in a session in part, the points of the type cannot be joined, or a time has no zone. In a lazy frame the
+        amounts of such a point are unknown.
 
     References
     ----------
@@ -191,7 +200,9 @@ def resample(
     length, schema, columns = frame_interval(interval), schema_of(data_type), payload_of(data_type)
     absent = {*TRADED}.difference(points.collect_schema().names())
     clock, start_of = buckets(session, length, points)
-    frame: Any = with_times(points if clock is None else clock.open_rows(points), columns)
+    if clock is not None:
+        points = _on_clock(points, source, clock, start_of, columns)
+    frame: Any = with_times(points, columns)
     series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
     level_columns = ["price"] if "price" in schema.key else []
     keys = [*series_columns, BUCKET, *level_columns]
@@ -204,7 +215,8 @@ def resample(
     combined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
         {BUCKET: "timestamp"}
     )
-    combined = combined if clock is None else clock.told(combined)
+    if clock is not None:
+        combined = clock.told(clock.with_ends(combined, length, "period_end"))
     if "interval" in frame.collect_schema().names():
         combined = combined.with_columns(nw.lit(length.alias).alias("interval"))
     result_series = series_of(combined, data_type)
@@ -213,8 +225,33 @@ def resample(
         for name in dict.fromkeys((*level_columns, *columns, "volume"))
         if name in schema.names and name not in result_series and name not in absent
     ]
-    rows: Rows = combined.select(*result_series, "timestamp", *payload, COVERAGE)
+    times = ["timestamp"] if clock is None else ["timestamp", "period_end"]
+    rows: Rows = combined.select(*result_series, *times, *payload, COVERAGE)
     return rows.sort(*series_columns, "timestamp", *level_columns)
+
+
+def _on_clock(
+    points: Rows,
+    source: str | None,
+    clock: TradingClock,
+    start_of: Callable[[nw.Expr], nw.Expr],
+    columns: Sequence[str],
+) -> Rows:
+    """Return the points of times at which the market trades, on its clock; those that lie in two intervals unknown."""
+    names = points.collect_schema().names()
+    if source is None and "interval" not in names:
+        return clock.open_rows(points)
+    rows = with_straddles(points, _own_length(source), start_of, clock)
+    known = (nw.when(~nw.col(STRADDLES)).then(nw.col(name)).alias(name) for name in columns if name in names)
+    return rows.with_columns(known).drop(STRADDLES)
+
+
+def _own_length(source: str | None) -> nw.Expr:
+    """Return the length of each point: that of ``source``, or of its column ``interval``. [ns]"""
+    if source is not None:
+        return nw.lit(frame_interval(source).nanoseconds, nw.Int64())
+    length = length_of(nw.col("interval"))
+    return nw.when(length > 0).then(length).otherwise(1)
 
 
 def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:

@@ -72,28 +72,31 @@ def with_straddles(
     if clock is None:
         return rows.with_columns((start_of(time) != start_of(time + length - 1)).alias(STRADDLES))
     names = rows.collect_schema().names()
-    rows = clock.running(rows.with_columns(__length=length), time, "__begin").rename({"__is_open": "__opens"})
+    rows = clock.running(rows.with_columns(__length=length), time, "__begin")
+    rows = rows.rename({"__is_open": "__opens", "__opened": "__session"})
     rows = clock.running(rows, time + nw.col("__length") - 1, "__end")
     begin, end, length = nw.col("__begin"), nw.col("__end"), nw.col("__length")
     begins_open, ends_open = (nw.col(name).fill_null(value=False) for name in ("__opens", "__is_open"))
     # After a close, the clock stands where the next bucket may begin.
     last = nw.when(ends_open).then(end).otherwise(end - 1)
-    is_from_open = (begin - bucket_start(begin, clock.length)) % length == 0
+    is_from_open = (begin - nw.col("__session")) % length == 0
     is_whole = (
         begins_open & ((last - begin + 1 == length) | is_from_open) & (start_of(begin) == start_of(last))
     )
     found = rows.filter(begins_open | ends_open | (end > begin))
     straddles = (~is_whole).fill_null(value=True).alias(STRADDLES)
-    return found.with_columns(straddles, nw.coalesce(begin, end).alias("timestamp")).select(*names, STRADDLES)
+    # A candle that begins before the open lies in the session in part.
+    shown = nw.when(begins_open).then(begin).otherwise(nw.coalesce(end, begin))
+    return found.with_columns(straddles, shown.alias("timestamp")).select(*names, STRADDLES)
 
 
 def buckets(
     session: Session | None, length: AnyInterval, rows: Rows
 ) -> tuple[TradingClock | None, Callable[[nw.Expr], nw.Expr]]:
     """Return the clock of a session, and the function of a time that returns the start of its bucket on it."""
-    if session is None:
+    if session is None or a_session(session).is_utc_day:
         return None, partial(bucket_start, interval=length)
-    clock = TradingClock.of_interval(a_session(session), length, rows)
+    clock = TradingClock.of_interval(session, length, rows)
     return clock, partial(clock.bucket_start, length=length)
 
 
@@ -104,7 +107,7 @@ def require_whole(rows: Rows, bucket: str, session: object = None, *, parameter:
         of = f"the session {session}" if session is not None else "UTC, weeks from Monday"
         raise QueryError(
             parameter,
-            got=f"{cut:,} that lie in two {bucket}s, or in a {bucket} in part",
+            got=f"{cut:,} that lie in two {bucket}s, or in one in part",
             expected=f"{parameter} that each lie in one {bucket} of {of}",
             hint=f"how much of such a one belongs to each is not known; fetch {parameter} of a shorter interval",
         )

@@ -553,8 +553,9 @@ class Cut:
         if isinstance(session, str):
             if period is not None:
                 raise QueryError("session", got=session, expected="a Session, or nothing beside ``period``")
-            if session in _WORDS:
-                warn(DeprecationWarning(f"``session`` takes a Session; a length is ``period={session!r}``"))
+            if session not in _WORDS:
+                a_session(session)  # raises
+            warn(DeprecationWarning(f"``session`` takes a Session; a length is ``period={session!r}``"))
             session, period = None, session
         if period is not None:
             if str(period) not in _WORDS:
@@ -566,8 +567,8 @@ class Cut:
         if session is not None and length not in _SESSIONS.values():
             expected = "1d or 1w, with a session, or a ``period``"
             raise QueryError("interval", got=interval, expected=expected)
-        own_session = None if session is None else a_session(session)
-        return cls(length, int(block_minutes), Grid.of(block_size), own_session)
+        is_of_utc = session is None or a_session(session).is_utc_day
+        return cls(length, int(block_minutes), Grid.of(block_size), None if is_of_utc else session)
 
     def bound(self, rows: Rows) -> Cut:
         """Return the cut with the session's clock for some rows; without a session the cut as it is."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import narwhals.stable.v2 as nw
 
@@ -86,25 +86,32 @@ class TradingClock:
     @property
     def has_whole_minutes(self) -> bool:
         """Whether the market opens and closes on whole minutes."""
-        return all(time % MINUTE == 0 for part in self._parts() for time in part[:2])
+        return all(time % MINUTE == 0 for part in self._parts() for time in (part.begin, part.end))
 
     def running(self, rows: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
         """Add a time as this clock shows it, which stands still while the market is closed. [ns]
 
-        ``__is_open`` says whether the market trades then. Both are null before the first session.
+        ``__is_open`` says whether the market trades then, ``__opened`` what the clock showed at the open of the
+        session. All three are null before the first session.
         """
         parts = [*self._parts()]
-        ends = [*(begin for begin, *_ in parts[1:]), self.last + _LONG]
+        ends = [*(part.begin for part in parts[1:]), self.last + _LONG]
         spans = [
-            (begin, end, before, close - begin)
-            for (begin, close, before), end in zip(parts, ends, strict=False)
+            (part.begin, end, part.shown, part.end - part.begin, part.opened)
+            for part, end in zip(parts, ends, strict=False)
         ]
-        facts = ("begin", "end", "before", "traded")
-        names = [column for column in rows.collect_schema().names() if column not in {name, "__is_open"}]
+        facts = ("begin", "end", "before", "traded", "opened")
+        added = {name, "__is_open", "__opened"}
+        names = [column for column in rows.collect_schema().names() if column not in added]
         found = with_span(rows, time, by_day_of(spans), facts, prefix="__span_")
         since, traded = time - nw.col("__span_begin"), nw.col("__span_traded")
         shown = nw.col("__span_before") + nw.when(since < traded).then(since).otherwise(traded)
-        return found.select(*names, shown.alias(name), (since < traded).alias("__is_open"))
+        return found.select(
+            *names,
+            shown.alias(name),
+            (since < traded).alias("__is_open"),
+            nw.col("__span_opened").alias("__opened"),
+        )
 
     def bucket_start(self, time: nw.Expr, length: AnyInterval) -> nw.Expr:
         """Return the start of the bucket that a time of this clock lies in, counted from the open. [ns]"""
@@ -119,16 +126,33 @@ class TradingClock:
 
     def told(self, rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """Return rows with ``timestamp``, the beginning of a bucket on this clock, as the time in the world. [ns]"""
-        spans = [(before, before + end - begin, begin) for begin, end, before in self._parts()]
-        names, time = rows.collect_schema().names(), nw.col("timestamp")
+        names = rows.collect_schema().names()
+        return self._told(rows, nw.col("timestamp"), "timestamp").select(*names)
+
+    def with_ends(self, rows: nw.LazyFrame[Any], length: AnyInterval, name: str) -> nw.LazyFrame[Any]:
+        """Add the time in the world at which the bucket ends that begins at ``timestamp`` on this clock. [ns]"""
+        names = rows.collect_schema().names()
+        rows = self.with_closes(rows, name)
+        if length.seconds * SECOND >= DAY:
+            return rows
+        last = nw.col("timestamp") + (length.seconds * SECOND - 1)
+        rows = self._told(rows, last, "__last")  # null if the close cuts the bucket off
+        return rows.with_columns(nw.coalesce(nw.col("__last") + 1, nw.col(name)).alias(name)).select(
+            *names, name
+        )
+
+    def _told(self, rows: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
+        """Add a time of this clock as the time in the world, null where the clock never shows it. [ns]"""
+        spans = [(part.shown, part.shown + part.end - part.begin, part.begin) for part in self._parts()]
         found = with_span(rows, time, by_day_of(spans), ("shown", "until", "begin"), prefix="__span_")
+        others = [column for column in rows.collect_schema().names() if column != name]
         told = nw.col("__span_begin") + (time - nw.col("__span_shown"))
-        return found.with_columns(told.alias("timestamp")).select(*names)
+        return found.select(*others, told.alias(name))
 
     def with_closes(self, rows: nw.LazyFrame[Any], name: str) -> nw.LazyFrame[Any]:
         """Add the close of the last session of the period in which ``timestamp`` lies on this clock. [ns]"""
         length = self.length.nanoseconds
-        closes = {before // length * length: end for _, end, before in self._parts()}
+        closes = {part.shown // length * length: part.end for part in self._parts()}
         table = numbers_table(rows, {"__period": [*closes], name: [*closes.values()]})
         others = [column for column in rows.collect_schema().names() if column != name]
         period = bucket_start(nw.col("timestamp"), self.length)
@@ -141,22 +165,23 @@ class TradingClock:
 
     def now(self, time: int) -> int:
         """Return a time on this clock, while the market is closed that of the next open. [ns]"""
-        for begin, end, before in replace(self, first=time, last=time)._parts():
-            if time < end:
-                return before + max(0, time - begin)
-        raise AssertionError  # the sessions of the days after are among them
+        for part in replace(self, first=time, last=time + 60 * DAY)._parts():
+            if time < part.end:
+                return part.shown + max(0, time - part.begin)
+        return 2**62  # the market does not open again
 
-    def _parts(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the times in which the market trades, and what this clock shows at the beginning of each. [ns]"""
+    def _parts(self) -> Iterator[_Part]:
+        """Yield the times in which the market trades."""
         first = self._start(_day(self.first) - _NEARBY)
         last = _day(self.last) + _NEARBY + timedelta(days=_LONGEST[self.period])
-        period, time = None, 0
+        period, shown = None, 0
         for times in self.session._between(first, last):
             if period != (period := self._start(times.session_date)):
-                time = self._number(period) * self.length.nanoseconds
+                shown = self._number(period) * self.length.nanoseconds
+            opened = shown
             for begin, end in parts_of(times):
-                yield begin, end, time
-                time += end - begin
+                yield _Part(begin, end, shown, opened)
+                shown += end - begin
 
     def _start(self, day: date) -> date:
         """Return the first date of the period in which a date lies."""
@@ -169,6 +194,17 @@ class TradingClock:
         if self.period == "monthly":
             return (start.year - _EPOCH.year) * 12 + start.month - 1
         return (start - _EPOCH).days // _LONGEST[self.period]
+
+
+class _Part(NamedTuple):
+    """A time without a break in which the market trades. [ns]"""
+
+    begin: int
+    end: int
+    shown: int
+    """What the clock shows at its beginning."""
+    opened: int
+    """What the clock shows at the open of its session."""
 
 
 def _day(time: int) -> date:
