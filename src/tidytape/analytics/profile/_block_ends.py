@@ -1,0 +1,108 @@
+"""When the time blocks of a session end: by the clock, or by the time in which a market trades."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.analytics._arguments import a_session
+from tidytape.analytics._series import SESSION_END
+from tidytape.analytics.profile._levels import MOST_MINUTES, block_length
+from tidytape.analytics.profile._opening import SESSION, Profiles
+from tidytape.errors import QueryError
+from tidytape.frames._table import OpenTable, Rows
+from tidytape.frames._times import bucket_start
+from tidytape.frames._trading import by_day_of, parts_of, sessions_near, span_of, with_span
+from tidytape.sessions import Session
+from tidytape.times import DAY, MINUTE, SECOND, Interval
+
+_NEARBY: Final = 93
+"""How far from its levels a block may end: a month of sessions, and the days off around it. [d]"""
+
+
+@dataclass(frozen=True)
+class BlockEnds:
+    """The ends of the blocks of some profiles.
+
+    Attributes
+    ----------
+    context : dict of str to str or expression
+        What `added` needs of a session, by working name: its ``start``, the ``length`` of its blocks [min], and its
+        ``session_end``, if the frame says it.
+    parts : list of (int, int, int)
+        When the market trades: beginning, end, and how long it traded before; empty if blocks count time of the clock.
+        [ns]
+    """
+
+    context: dict[str, str | nw.Expr]
+    parts: list[tuple[int, int, int]]
+
+    @classmethod
+    def of(cls, profiles: Profiles[Any], block_minutes: object, session: Session | None) -> BlockEnds:
+        """Return the ends of blocks that count the time of a session, or that of the clock.
+
+        The clock tells only the blocks of UTC days, weeks, months and shorter intervals. In memory, other sessions are
+        refused without a Session; in a lazy frame the length of their blocks is null, so that none ends before its
+        session. Sessions that do not start when the Session opens are treated in the same way.
+        """
+        table, length = profiles.table, block_length(profiles, block_minutes)
+        parts: list[tuple[int, int, int]] = []
+        expected = "a Session, for blocks of other sessions than UTC days, weeks and months count trading time"
+        if session is None:
+            fits = _is_of_clock(table)
+            length = nw.when(fits).then(length)
+        else:
+            traded = 0
+            for times in sessions_near(a_session(session), *span_of(table.rows), days=_NEARBY):
+                for begin, end in parts_of(times):
+                    parts.append((begin, end, traded))
+                    traded += end - begin
+            fits = nw.col(SESSION).is_in([begin for begin, *_ in parts]) | nw.col(SESSION).is_null()
+            expected = "the Session of the levels, which opens when theirs do"
+        if table.is_eager:
+            for (start,) in table.rows.filter(~fits).select(SESSION).head(1).collect("polars").rows():
+                begin = datetime.fromtimestamp(start / SECOND, UTC).isoformat()
+                got = f"{session}, and levels of a session from {begin}"
+                raise QueryError("session", got=got, expected=expected, hint="pass the one they were made of")
+        context: dict[str, str | nw.Expr] = {"start": SESSION, "length": length}
+        if SESSION_END in table.names:
+            context["session_end"] = SESSION_END
+        return cls(context, parts)
+
+    def added(self, rows: Rows, block: str, name: str) -> Rows:
+        """Add the end of a block, but no later than its session's; null if its length is unknown. [ns]"""
+        names = [column for column in rows.collect_schema().names() if column != name]
+        minutes, start = (nw.col(block) + 1) * nw.col("length"), nw.col("start")
+        # Lengths have few decimals, so the product is exact; the cast gives whole nanoseconds.
+        since_start = (nw.when(minutes <= MOST_MINUTES).then(minutes) * float(MINUTE)).cast(nw.Int64)
+        end = start + since_start
+        if self.parts:
+            # The last moment of a block lies in trading: its end may be a close, from which the next open differs.
+            rows = with_span(rows, start, by_day_of(self.parts), ("begin", "end", "before"), prefix="__part_")
+            opened = nw.when(nw.col("__part_begin") == start).then("__part_before")
+            last = opened + since_start - 1
+            traded = [(before, before + close - begin, begin) for begin, close, before in self.parts]
+            rows = with_span(rows, last, by_day_of(traded), ("since", "until", "begin"), prefix="__told_")
+            end = nw.col("__told_begin") + (last - nw.col("__told_since")) + 1
+        if "session_end" in self.context:
+            end = nw.min_horizontal(end, "session_end")
+        return rows.select(*names, end.alias(name))
+
+
+def _is_of_clock(table: OpenTable[Any]) -> nw.Expr:
+    """Return whether the session of a level lies as those do in which no time without trading can be; true for null."""
+    start = nw.col(SESSION)
+    if SESSION_END not in table.names:
+        step: nw.Expr | int = 1  # any session may be one of the clock, if the frame says nothing of its length
+        if "interval" in table.names:
+            step = nw.when(table.lengths > 0, table.lengths < DAY).then(table.lengths).otherwise(DAY)
+        return (start % step == 0).fill_null(value=True)
+    end = nw.col(SESSION_END)
+    length, is_of_days = end - start, (start % DAY == 0) & (end % DAY == 0)
+    fits = is_of_days & (length >= 28 * DAY)
+    for interval in Interval:
+        fits |= (length == interval.seconds * SECOND) & (bucket_start(start, interval) == start)
+    return fits.fill_null(value=True)
