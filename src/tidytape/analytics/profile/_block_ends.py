@@ -30,7 +30,7 @@ class BlockEnds:
     Attributes
     ----------
     context : dict of str to str or expression
-        What `added` needs of a session, by working name: its ``start``, the ``length`` of its blocks [min], and its
+        What `added` needs of a session, by working name: when it ``began``, the ``length`` of its blocks [min], and its
         ``session_end``, if the frame says it.
     parts : list of (int, int, int)
         When the market trades: beginning, end, and how long it traded before; empty if blocks count time of the clock.
@@ -50,7 +50,9 @@ class BlockEnds:
         """
         table, length = profiles.table, block_length(profiles, block_minutes)
         parts: list[tuple[int, int, int]] = []
-        expected = "a Session, for blocks of other sessions than UTC days, weeks and months count trading time"
+        expected = (
+            "a Session, for blocks of other sessions than UTC days, weeks and months count trading time"
+        )
         if session is None:
             fits = _is_of_clock(table)
             length = nw.when(fits).then(length)
@@ -67,7 +69,7 @@ class BlockEnds:
                 begin = datetime.fromtimestamp(start / SECOND, UTC).isoformat()
                 got = f"{session}, and levels of a session from {begin}"
                 raise QueryError("session", got=got, expected=expected, hint="pass the one they were made of")
-        context: dict[str, str | nw.Expr] = {"start": SESSION, "length": length}
+        context: dict[str, str | nw.Expr] = {"began": SESSION, "length": length}
         if SESSION_END in table.names:
             context["session_end"] = SESSION_END
         return cls(context, parts)
@@ -75,7 +77,7 @@ class BlockEnds:
     def added(self, rows: Rows, block: str, name: str) -> Rows:
         """Add the end of a block, but no later than its session's; null if its length is unknown. [ns]"""
         names = [column for column in rows.collect_schema().names() if column != name]
-        minutes, start = (nw.col(block) + 1) * nw.col("length"), nw.col("start")
+        minutes, start = (nw.col(block) + 1) * nw.col("length"), nw.col("began")
         # Lengths have few decimals, so the product is exact; the cast gives whole nanoseconds.
         since_start = (nw.when(minutes <= MOST_MINUTES).then(minutes) * float(MINUTE)).cast(nw.Int64)
         end = start + since_start
@@ -96,7 +98,9 @@ def _is_of_clock(table: OpenTable[Any]) -> nw.Expr:
     """Return whether the session of a level lies as those do in which no time without trading can be; true for null."""
     start = nw.col(SESSION)
     if SESSION_END not in table.names:
-        step: nw.Expr | int = 1  # any session may be one of the clock, if the frame says nothing of its length
+        step: nw.Expr | int = (
+            1  # any session may be one of the clock, if the frame says nothing of its length
+        )
         if "interval" in table.names:
             step = nw.when(table.lengths > 0, table.lengths < DAY).then(table.lengths).otherwise(DAY)
         return (start % step == 0).fill_null(value=True)
