@@ -32,43 +32,42 @@ class BlockEnds:
     context : dict of str to str or expression
         What `added` needs of a session, by working name: when it ``began``, the ``length`` of its blocks [min], and its
         ``session_end``, if the frame says it.
-    parts : list of (int, int, int)
-        When the market trades: beginning, end, and how long it traded before; empty if blocks count time of the clock.
+    parts : list of (int, int, int) or None
+        When the market trades: beginning, end, and how long it traded before; None if blocks count time of the clock.
         [ns]
     """
 
     context: dict[str, str | nw.Expr]
-    parts: list[tuple[int, int, int]]
+    parts: list[tuple[int, int, int]] | None
 
     @classmethod
     def of(cls, profiles: Profiles[Any], block_minutes: object, session: Session | None) -> BlockEnds:
         """Return the ends of blocks that count the time of a session, or that of the clock.
 
-        The clock tells only the blocks of UTC days, weeks, months and shorter intervals. In memory, other sessions are
-        refused without a Session; in a lazy frame the length of their blocks is null, so that none ends before its
-        session. Sessions that do not start when the Session opens are treated in the same way.
+        The clock tells only the blocks of UTC days, weeks and shorter intervals. In memory, other sessions are refused
+        without a Session; in a lazy frame the length of their blocks is null, so that none ends before its session.
+        Sessions that do not start when the Session opens are treated in the same way.
         """
         table, length = profiles.table, block_length(profiles, block_minutes)
-        parts: list[tuple[int, int, int]] = []
-        expected = (
-            "a Session, for blocks of other sessions than UTC days, weeks and months count trading time"
-        )
+        parts: list[tuple[int, int, int]] | None = None
         if session is None:
             fits = _is_of_clock(table)
             length = nw.when(fits).then(length)
+            expected = "the Session that they were made of, for their blocks count trading time"
+            hint: str | None = "Session.utc_day(), if they are UTC months"
         else:
-            traded = 0
+            parts, traded = [], 0
             for times in sessions_near(a_session(session), *span_of(table.rows), days=_NEARBY):
                 for begin, end in parts_of(times):
                     parts.append((begin, end, traded))
                     traded += end - begin
             fits = nw.col(SESSION).is_in([begin for begin, *_ in parts]) | nw.col(SESSION).is_null()
-            expected = "the Session of the levels, which opens when theirs do"
+            expected, hint = "the Session of the levels, which opens when theirs do", None
         if table.is_eager:
             for (start,) in table.rows.filter(~fits).select(SESSION).head(1).collect("polars").rows():
-                begin = datetime.fromtimestamp(start / SECOND, UTC).isoformat()
-                got = f"{session}, and levels of a session from {begin}"
-                raise QueryError("session", got=got, expected=expected, hint="pass the one they were made of")
+                since = datetime.fromtimestamp(start // SECOND, UTC).isoformat()
+                got = f"{session} for levels of a session from {since}"
+                raise QueryError("session", got=got, expected=expected, hint=hint)
         context: dict[str, str | nw.Expr] = {"began": SESSION, "length": length}
         if SESSION_END in table.names:
             context["session_end"] = SESSION_END
@@ -81,7 +80,7 @@ class BlockEnds:
         # Lengths have few decimals, so the product is exact; the cast gives whole nanoseconds.
         since_start = (nw.when(minutes <= MOST_MINUTES).then(minutes) * float(MINUTE)).cast(nw.Int64)
         end = start + since_start
-        if self.parts:
+        if self.parts is not None:
             # The last moment of a block lies in trading: its end may be a close, from which the next open differs.
             rows = with_span(rows, start, by_day_of(self.parts), ("begin", "end", "before"), prefix="__part_")
             opened = nw.when(nw.col("__part_begin") == start).then("__part_before")
@@ -104,9 +103,7 @@ def _is_of_clock(table: OpenTable[Any]) -> nw.Expr:
         if "interval" in table.names:
             step = nw.when(table.lengths > 0, table.lengths < DAY).then(table.lengths).otherwise(DAY)
         return (start % step == 0).fill_null(value=True)
-    end = nw.col(SESSION_END)
-    length, is_of_days = end - start, (start % DAY == 0) & (end % DAY == 0)
-    fits = is_of_days & (length >= 28 * DAY)
-    for interval in Interval:
+    length, fits = nw.col(SESSION_END) - start, nw.lit(value=False)
+    for interval in Interval:  # not for months: those of a market that rests at the weekend may look alike
         fits |= (length == interval.seconds * SECOND) & (bucket_start(start, interval) == start)
     return fits.fill_null(value=True)

@@ -341,8 +341,9 @@ def developing(
         Length of a block; by default the column ``block_size_minutes``; touches do not have it. [min]
     session : Session, optional
         When the market trades, if the levels were made with a session: their blocks count trading time, so that a break
-        and the nights of a week have none. By default blocks count time of the clock, in sessions that are UTC days,
-        weeks or months, or shorter intervals.
+        and the nights of a week have none; ``Session.utc_day()`` for months of UTC. By default blocks count time of the
+        clock, in UTC days and weeks, and in shorter intervals. Without ``period_end`` every session that starts at
+        midnight UTC is taken for one of these.
     price : str
         Column of the levels' prices. [price]
 
@@ -362,7 +363,7 @@ def developing(
         If ``levels`` lacks a column named here.
     QueryError
         If ``levels`` does not have the blocks that touched each level, or the length of a block; or an argument is not
-        one of those listed. In memory, if a session of ``levels`` is not of the clock and there is no ``session``, or
+        one of those listed. In memory, if a session of ``levels`` is none of these and there is no ``session``, or
         does not start when ``session`` opens; of a lazy frame its blocks are known at ``period_end``, or else null.
 
     See Also
