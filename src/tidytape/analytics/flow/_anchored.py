@@ -34,7 +34,7 @@ from tidytape.frames._trading import sessions_near, span_of, with_session
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit, require_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.sessions import Session
-from tidytape.times import INTERVALS, MONDAY, SECOND, WEEK, AnyInterval, frame_interval
+from tidytape.times import MONDAY, SECOND, WEEK, AnyInterval, frame_interval
 
 IS_KNOWN: Final = "__is_known"
 """Whether the running sum up to a row is known: the row and every row since the anchor must be known."""
@@ -343,7 +343,9 @@ def sessions_of(
     if session is not None:
         if period is not None:
             raise QueryError("session", got=session, expected="a Session, or nothing beside ``period``")
-        if not _is_length(session):
+        try:
+            arguments.length("session", session)
+        except QueryError:
             arguments.a_session(session)
         warn(DeprecationWarning(f"``session`` takes a Session; a length is ``period={session!r}``"))
         period = session
@@ -354,13 +356,6 @@ def sessions_of(
     if interval is not None:
         _require_fit(interval, length, {opens})
     return length, opens
-
-
-def _is_length(session: object) -> bool:
-    """Return whether a caller means a length, right or wrong: a number, a timedelta, or a text such as ``8h``."""
-    if not isinstance(session, str):
-        return isinstance(session, int | float | timedelta)
-    return session in INTERVALS or (session.strip()[:1].isdigit() and ":" not in session)
 
 
 def _require_fit(interval: str | timedelta, length: int, opens: Collection[int]) -> None:

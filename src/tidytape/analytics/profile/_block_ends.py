@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
@@ -50,28 +51,25 @@ class BlockEnds:
         """
         table, length = profiles.table, block_length(profiles, block_minutes)
         parts: list[tuple[int, int, int]] | None = None
+        fits, wanted = _is_of_clock(table), "that they were made of, or Session.utc_day() for UTC months"
         if session is None:
-            fits = _is_of_clock(table)
             length = nw.when(fits).then(length)
-            expected = "the Session that they were made of, for their blocks count trading time"
-            hint: str | None = "Session.utc_day(), if they are UTC months"
         else:
-            parts, traded = [], 0
-            for times in sessions_near(a_session(session), *span_of(table.rows), days=_NEARBY):
-                for begin, end in parts_of(times):
-                    parts.append((begin, end, traded))
-                    traded += end - begin
-            fits = nw.col(SESSION).is_in([begin for begin, *_ in parts]) | nw.col(SESSION).is_null()
-            expected, hint = "the Session of the levels, which opens when theirs do", None
+            sessions = sessions_near(a_session(session), *span_of(table.rows), days=_NEARBY)
+            traded = [part for times in sessions for part in parts_of(times)]
+            before = accumulate((end - begin for begin, end in traded), initial=0)
+            parts = [(*part, since) for part, since in zip(traded, before, strict=False)]
+            fits = nw.col(SESSION).is_in([begin for begin, _ in traded]) | nw.col(SESSION).is_null()
+            wanted = "that opens when they do"
         if table.is_eager:
             for (start,) in table.rows.filter(~fits).select(SESSION).head(1).collect("polars").rows():
-                since = datetime.fromtimestamp(start // SECOND, UTC).isoformat()
-                got = f"{session} for levels of a session from {since}"
-                raise QueryError("session", got=got, expected=expected, hint=hint)
-        context: dict[str, str | nw.Expr] = {"began": SESSION, "length": length}
-        if SESSION_END in table.names:
-            context["session_end"] = SESSION_END
-        return cls(context, parts)
+                got = (
+                    f"{session} for a session from {datetime.fromtimestamp(start // SECOND, UTC).isoformat()}"
+                )
+                expected = f"the Session of the levels, for their blocks count trading time: the one {wanted}"
+                raise QueryError("session", got=got, expected=expected)
+        session_end = {"session_end": SESSION_END} if SESSION_END in table.names else {}
+        return cls({"began": SESSION, "length": length, **session_end}, parts)
 
     def added(self, rows: Rows, block: str, name: str) -> Rows:
         """Add the end of a block, but no later than its session's; null if its length is unknown. [ns]"""
@@ -97,12 +95,10 @@ def _is_of_clock(table: OpenTable[Any]) -> nw.Expr:
     """Return whether the session of a level lies as those do in which no time without trading can be; true for null."""
     start = nw.col(SESSION)
     if SESSION_END not in table.names:
-        step: nw.Expr | int = (
-            1  # any session may be one of the clock, if the frame says nothing of its length
-        )
-        if "interval" in table.names:
-            step = nw.when(table.lengths > 0, table.lengths < DAY).then(table.lengths).otherwise(DAY)
-        return (start % step == 0).fill_null(value=True)
+        if "interval" not in table.names:
+            return start.is_null() | ~start.is_null()  # nothing tells them from sessions of the clock
+        is_short = (table.lengths > 0) & (table.lengths < DAY)
+        return (start % nw.when(is_short).then(table.lengths).otherwise(DAY) == 0).fill_null(value=True)
     length, fits = nw.col(SESSION_END) - start, nw.lit(value=False)
     for interval in Interval:  # not for months: those of a market that rests at the weekend may look alike
         fits |= (length == interval.seconds * SECOND) & (bucket_start(start, interval) == start)
