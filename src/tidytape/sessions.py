@@ -379,8 +379,12 @@ class Session:
         from tidytape.frames._trading import labelled
 
         if not isinstance(regular, Session | None):
-            hint = "Session.of(name), Session.parsed(text) and Session(open, close, zone=…) make one"
-            raise QueryError("regular", got=regular, expected="a Session", hint=hint)
+            raise QueryError(
+                "regular",
+                got=regular,
+                expected="a Session",
+                hint="Session.of(name), Session.parsed(text) and Session(open, close, zone=…) make one",
+            )
         return labelled(frame, self, regular)
 
     def _between(self, first: date, until: date) -> list[SessionTimes]:

@@ -100,7 +100,7 @@ def test_without_its_session_no_block_is_known_too_early(session: Session, perio
 
 def test_a_session_that_opens_at_another_time_is_refused() -> None:
     levels = levels_of(REGULAR, "daily", 30)
-    with pytest.raises(QueryError, match="opens when theirs do"):
+    with pytest.raises(QueryError, match="opens when they do"):
         profile.developing(levels, session=HONG_KONG)
     lazy = profile.developing(levels.lazy(), session=HONG_KONG).collect()
     assert lazy["known_at"].equals(lazy["period_end"])

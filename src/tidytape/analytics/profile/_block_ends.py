@@ -13,12 +13,13 @@ from tidytape.analytics._arguments import a_session
 from tidytape.analytics._series import SESSION_END
 from tidytape.analytics.profile._levels import MOST_MINUTES, block_length
 from tidytape.analytics.profile._opening import SESSION, Profiles
+from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
 from tidytape.frames._trading import by_day_of, parts_of, sessions_near, span_of, with_span
 from tidytape.sessions import Session
-from tidytape.times import DAY, MINUTE, SECOND, Interval
+from tidytape.times import DAY, MINUTE, SECOND
 
 _NEARBY: Final = 93
 """How far from its levels a block may end: a month of sessions, and the days off around it. [d]"""
