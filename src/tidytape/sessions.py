@@ -360,7 +360,7 @@ class Session:
         MissingColumnError
             If ``timestamp`` is absent.
         QueryError
-            If its times have no zone.
+            If its times have no zone, or ``regular`` reaches outside of this session on one of its dates.
 
         References
         ----------
@@ -379,7 +379,12 @@ class Session:
         from tidytape.frames._trading import labelled
 
         if not isinstance(regular, Session | None):
-            raise QueryError("regular", got=regular, expected="a Session")
+            raise QueryError(
+                "regular",
+                got=regular,
+                expected="a Session",
+                hint="Session.of(name), Session.parsed(text) and Session(open, close, zone=…) make one",
+            )
         return labelled(frame, self, regular)
 
     def _between(self, first: date, until: date) -> list[SessionTimes]:

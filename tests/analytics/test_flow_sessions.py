@@ -121,6 +121,12 @@ def test_a_length_as_session_still_works_and_says_its_new_name() -> None:
         ({"anchor": "session", "session": FX, "period": "1d"}, "period: got '1d', expected none"),
         ({"anchor": "session", "session": FX, "session_open": 0}, "session_open: got 0, expected none"),
         ({"anchor": "session", "session": "1d", "period": "1d"}, "session: got '1d', expected a Session"),
+        ({"anchor": "session", "session": "CME"}, r"session: got 'CME', expected a Session; Session\.of"),
+        (
+            {"anchor": "session", "session": "08:30-15:00 UTC Mon-Fri"},
+            r"expected a Session; .*Session\.parsed",
+        ),
+        ({"anchor": "session", "session": ("08:30", "15:00")}, r"expected a Session; .*Session\(open, close"),
         ({"anchor": "session", "session": NEW_YORK, "interval": "1h"}, "interval: got '1h'.*'30m'"),
         ({"anchor": "session", "session": NEW_YORK, "interval": "1d"}, "interval: got '1d'"),
     ],

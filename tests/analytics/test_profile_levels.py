@@ -394,6 +394,7 @@ def test_daily_candles_are_refused():
     [
         ({}, {"session": "CME"}, "session"),
         ({}, {"regular": "RTH"}, "regular"),
+        ({}, {"regular": Session("08:00", "15:00", zone="Asia/Tokyo"), "session": REGULAR}, "regular"),
         ({}, {"block_size": 0}, "block_size"),
         ({}, {"spreading": "even"}, "spreading"),
         ({}, {"at": "close"}, "at"),

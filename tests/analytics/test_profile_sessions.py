@@ -12,6 +12,7 @@ import pytest
 
 from analytics.touching import DAY, levels_of, lists_of, touches_of
 from tables import each_row
+from tidytape import Session
 from tidytape.analytics import profile
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -192,7 +193,9 @@ def test_developing_until_now():
 
 def test_last_block_ends_with_its_session():
     short = LISTS.with_columns(period_end=pl.lit(DAY + timedelta(minutes=170)))
-    assert profile.developing(short)["known_at"].to_list()[-1] == DAY + timedelta(minutes=170)
+    night = Session("00:00", "02:50", zone="UTC")
+    found = profile.developing(short, session=night)["known_at"].to_list()
+    assert found == [DAY + timedelta(minutes=minutes) for minutes in (30, 60, 90, 120, 150, 170)]
 
 
 def test_developing_volume_needs_touches():

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines import Engine
+from tables import each_row
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.sessions import Session
 
@@ -88,7 +89,7 @@ def test_a_frame_that_has_a_label_already_is_refused(name: str) -> None:
     frame = engine.frame(FX.label(pl.DataFrame({"timestamp": [START]})))
     with pytest.raises(QueryError, match=r"frame: got .a column 'segment'.*drop or rename it"):
         FX.label(frame)
-    with pytest.raises(QueryError, match="regular: got 'CME', expected a Session"):
+    with pytest.raises(QueryError, match=r"regular: got 'CME', expected a Session; Session\.of"):
         FX.label(engine.frame(pl.DataFrame({"timestamp": [START]})), regular="CME")  # type: ignore[arg-type]
 
 
@@ -97,3 +98,39 @@ def test_what_has_no_times_is_refused() -> None:
         FX.label(pl.DataFrame({"close": [1.0]}))
     with pytest.raises(QueryError, match="zone"):
         FX.label(pl.DataFrame({"timestamp": [datetime(2024, 8, 8)]}))  # noqa: DTZ001 - that is wrong with it
+
+
+OF_CHICAGO = {"zone": "America/Chicago"}
+OF_FUTURES = Session(
+    "17:00", "16:00", **OF_CHICAGO, days_off=["2024-08-09"], early_closes={"2024-08-12": "12:00"}
+)
+
+
+@each_row(
+    ("regular", "left"),
+    [
+        (
+            Session("08:30", "15:00", **OF_CHICAGO),
+            None,
+        ),  # also on the day off, and on that of the early close
+        (Session("08:30", "15:00", **OF_CHICAGO, weekdays="Mon-Sun"), None),
+        (Session("17:00", "16:00", **OF_CHICAGO), None),
+        (
+            Session("18:00", "20:00", **OF_CHICAGO, weekdays="Mon-Thu"),
+            "2024-08-08",
+        ),  # Thursday evening has no session
+        (Session("08:30", "16:30", **OF_CHICAGO), "2024-08-05"),
+        (Session("16:30", "15:00", **OF_CHICAGO), "2024-08-05"),
+        (Session("09:00", "15:00", zone="Asia/Tokyo", weekdays="Tue-Fri"), None),
+        (Session("05:00", "06:30", zone="Asia/Tokyo", weekdays="Tue-Fri"), "2024-08-06"),
+    ],
+)
+def test_regular_hours_lie_inside_of_the_session(regular: Session, left: str | None) -> None:
+    times = [datetime(2024, 8, 6, tzinfo=UTC), datetime(2024, 8, 12, 18, tzinfo=UTC)]
+    frame = pl.DataFrame({"timestamp": times})
+    if left is None:
+        assert OF_FUTURES.label(frame, regular=regular).height == 2
+        return
+    with pytest.raises(QueryError, match=f"regular: got .* which they leave on {left}; .*session") as caught:
+        OF_FUTURES.label(frame, regular=regular)
+    assert caught.value.parameter == "regular"

@@ -125,7 +125,7 @@ def flag(parameter: str, argument: object) -> bool:
 def a_session(argument: object, parameter: str = "session") -> Session:
     """Return a Session; raise QueryError for anything else."""
     if not isinstance(argument, Session):
-        hint = "Session.of(name) and Session.parsed(text) make one" if isinstance(argument, str) else None
+        hint = "Session.of(name), Session.parsed(text) and Session(open, close, zone=…) make one"
         raise QueryError(parameter, got=argument, expected="a Session", hint=hint)
     return argument
 

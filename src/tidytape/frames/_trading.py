@@ -348,6 +348,31 @@ def sessions_near(session: Session, first: int, last: int, *, days: int = 3) -> 
     return session._between(begin - nearby, end + nearby)
 
 
+def require_inside(session: Session, regular: Session, first: int, last: int) -> None:
+    """Raise QueryError if regular hours in a span of time reach outside of the session. [ns since the epoch]
+
+    They may lie on a day without a session, and go on after an early close: days off of the two may differ.
+    """
+    by_date = {times.session_date: times for times in sessions_near(session, first, last, days=5)}
+    for hours in sessions_near(regular, first, last):
+        near = [by_date.get(hours.session_date + timedelta(days=days)) for days in (-1, 0, 1)]
+        met = [
+            times
+            for times in near
+            if times
+            and (
+                times.session_date == hours.session_date
+                or max(times.open, hours.open) < min(times.close, hours.close)
+            )
+        ]
+        if met and not any(
+            times.open <= hours.open and (hours.close <= times.close or times.is_early) for times in met
+        ):
+            expected = f"hours inside of the session {session}, which they leave on {hours.session_date}"
+            hint = "``session`` is all the time in which the market trades, ``regular`` a part of it"
+            raise QueryError("regular", got=str(regular), expected=expected, hint=hint)
+
+
 class TradingDay(NamedTuple):
     """A session, and the time before it since the close of the one before. [ns since the epoch]"""
 
@@ -403,6 +428,7 @@ def labelled(frame: IntoFrameT, session: Session, regular: Session | None) -> In
     rows = with_session(table.rows, session, first=first, last=last)
     is_open, is_regular = _is_trading("__"), nw.lit(value=True)
     if regular is not None:
+        require_inside(session, regular, first, last)
         rows = with_session(rows, regular, first=first, last=last, prefix="__regular_")
         is_regular = _is_trading("__regular_")
     inside = nw.when(is_regular).then(nw.lit("regular")).otherwise(nw.lit("overnight"))

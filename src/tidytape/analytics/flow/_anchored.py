@@ -343,6 +343,10 @@ def sessions_of(
     if session is not None:
         if period is not None:
             raise QueryError("session", got=session, expected="a Session, or nothing beside ``period``")
+        try:
+            arguments.length("session", session)
+        except QueryError:
+            arguments.a_session(session)
         warn(DeprecationWarning(f"``session`` takes a Session; a length is ``period={session!r}``"))
         period = session
     name = "period" if session is None else "session"

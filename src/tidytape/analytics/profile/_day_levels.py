@@ -24,6 +24,7 @@ from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import as_dates
 from tidytape.frames._trading import (
     TradingDay,
+    require_inside,
     span_of,
     trading_days,
     with_facts_of_day,
@@ -125,8 +126,9 @@ def levels(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed; if the candles are by side, of a length that is not known, or of DuckDB or
-        Spark; or if one reaches beyond an open, the end of an initial balance, or a close.
+        If an argument is not as listed, or ``regular`` reaches outside of ``session`` on one of its dates; if the
+        candles are by side, of a length that is not known, or of DuckDB or Spark; or if one reaches beyond an open, the
+        end of an initial balance, or a close.
 
     See Also
     --------
@@ -195,6 +197,7 @@ def levels(
     series, (first, last) = ["__all", *names], span_of(rows)
     days = trading_days(regular or session, first, last, balance)
     if regular is not None:
+        require_inside(session, regular, first, last)
         rows = with_session(rows, session, first=first, last=last, prefix="__whole_")
     rows = _in_parts(with_trading_day(rows, days), has_whole=regular is not None)
     _refuse_split(rows)

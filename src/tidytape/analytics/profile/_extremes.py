@@ -10,15 +10,12 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics.profile._levels import (
-    block_length,
-    checked_minutes,
-    row_price,
-    touched_rows,
-)
+from tidytape.analytics.profile._block_ends import BlockEnds
+from tidytape.analytics.profile._levels import checked_minutes, row_price, touched_rows
 from tidytape.analytics.profile._opening import SESSION, Profiles, opened
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.times import MINUTE, SECOND
+from tidytape.sessions import Session
+from tidytape.times import SECOND
 
 _RUN: Final = ("low", "high", "rows", "first_block", "last_block", "is_in_progress")
 _TAIL: Final = ("end", *_RUN, "is_excess", "min_excess_rows")
@@ -32,6 +29,7 @@ def single_prints(
     row_size: float | Decimal | None = None,
     now: TimeLike | None = None,
     block_minutes: float | None = None,
+    session: Session | None = None,
     price: str = "price",
 ) -> IntoFrameT:
     """Single prints: runs of neighbouring rows, strictly inside the session's range, that exactly one block touched.
@@ -51,6 +49,8 @@ def single_prints(
         Needs the session's start in ``timestamp``.
     block_minutes : float, > 0, optional
         Length of a block, for ``now``; by default the column ``block_size_minutes``. [min]
+    session : Session, optional
+        When the market trades, for ``now``, as in `developing`.
     price : str
         Column of the levels' prices. [price]
 
@@ -95,7 +95,14 @@ def single_prints(
     [(12.0, 12.0, 1)]
     """
     profiles, rows = _opened_rows(
-        levels, by, price, results=_RUN, row_size=row_size, now=now, block_minutes=block_minutes
+        levels,
+        by,
+        price,
+        results=_RUN,
+        row_size=row_size,
+        now=now,
+        block_minutes=block_minutes,
+        session=session,
     )
     inside = runs(rows, profiles.keys).filter(~(nw.col("at_low") | nw.col("at_high")))
     return profiles.closed(inside.select(*profiles.keys, *_RUN), sort=["low"], main=["rows", "low", "high"])
@@ -110,6 +117,7 @@ def tails(
     row_size: float | Decimal | None = None,
     now: TimeLike | None = None,
     block_minutes: float | None = None,
+    session: Session | None = None,
     price: str = "price",
 ) -> IntoFrameT:
     """Tails: runs of rows at the highest or the lowest price that exactly one block touched.
@@ -118,7 +126,7 @@ def tails(
 
     Parameters
     ----------
-    levels, by, row_size, now, block_minutes, price
+    levels, by, row_size, now, block_minutes, session, price
         As in `single_prints`.
     min_excess_rows : int, >= 1
         How many rows a tail needs to be excess. [row]
@@ -157,7 +165,14 @@ def tails(
     """
     min_excess_rows = arguments.integer("min_excess_rows", min_excess_rows)
     profiles, rows = _opened_rows(
-        levels, by, price, results=_TAIL, row_size=row_size, now=now, block_minutes=block_minutes
+        levels,
+        by,
+        price,
+        results=_TAIL,
+        row_size=row_size,
+        now=now,
+        block_minutes=block_minutes,
+        session=session,
     )
     single_runs = runs(rows, profiles.keys)
     runs_at_ends = [single_runs.filter(f"at_{end}").with_columns(end=nw.lit(end)) for end in ("high", "low")]
@@ -178,6 +193,7 @@ def poor_extremes(
     row_size: float | Decimal | None = None,
     now: TimeLike | None = None,
     block_minutes: float | None = None,
+    session: Session | None = None,
     price: str = "price",
 ) -> IntoFrameT:
     """Poor highs and lows: extremes that two or more blocks touched, so that the market did not reject them.
@@ -187,7 +203,7 @@ def poor_extremes(
 
     Parameters
     ----------
-    levels, by, row_size, now, block_minutes, price
+    levels, by, row_size, now, block_minutes, session, price
         As in `single_prints`.
     min_excess_rows : int, >= 1
         How many rows a tail needs to be excess. [row]
@@ -230,7 +246,14 @@ def poor_extremes(
     """
     columns = extreme_columns(arguments.integer("min_excess_rows", min_excess_rows))
     profiles, rows = _opened_rows(
-        levels, by, price, results=columns, row_size=row_size, now=now, block_minutes=block_minutes
+        levels,
+        by,
+        price,
+        results=columns,
+        row_size=row_size,
+        now=now,
+        block_minutes=block_minutes,
+        session=session,
     )
     main = ["high", "is_poor_high", "low", "is_poor_low"]
     return profiles.closed(extremes(rows, profiles.keys).select(*profiles.keys, **columns), main=main)
@@ -284,6 +307,7 @@ def _opened_rows(
     row_size: float | Decimal | None,
     now: TimeLike | None,
     block_minutes: float | None,
+    session: Session | None,
 ) -> tuple[Profiles[IntoFrameT], nw.LazyFrame[Any]]:
     """Open the caller's sessions; return them and their rows `with_ends`."""
     checked_minutes(block_minutes)
@@ -296,21 +320,22 @@ def _opened_rows(
         times=[] if now is None else [SESSION],
         blocks=True,
     )
-    columns: dict[str, str | nw.Expr] = {}
-    if now is not None:
-        columns = {"block_length": block_length(profiles, block_minutes), "began": SESSION}
-    return profiles, with_ends(touched_rows(profiles, columns), profiles, now=now)
+    ends = None if now is None else BlockEnds.of(profiles, block_minutes, session)
+    rows = touched_rows(profiles, None if ends is None else ends.context)
+    return profiles, with_ends(rows, profiles, now=now, ends=ends)
 
 
-def with_ends(rows: nw.LazyFrame[Any], profiles: Profiles[Any], *, now: TimeLike | None) -> nw.LazyFrame[Any]:
+def with_ends(
+    rows: nw.LazyFrame[Any], profiles: Profiles[Any], *, now: TimeLike | None, ends: BlockEnds | None
+) -> nw.LazyFrame[Any]:
     """Add to `touched_rows` their price, whether they are ends of their session, and whether a block is in progress.
 
-    With ``now`` the rows need the columns ``began`` and ``block_length`` of their session.
+    With ``now`` the rows need the context of ``ends``.
     """
     index, is_in_progress = nw.col("index"), nw.lit(value=False)
-    if now is not None:
-        elapsed = (epoch_seconds(now, parameter="now") * SECOND - nw.col("began")).cast(nw.Float64)
-        is_in_progress = (nw.col("last") + 1) * nw.col("block_length") * float(MINUTE) > elapsed
+    if now is not None and ends is not None:
+        rows = ends.added(rows, "last", "last_end")
+        is_in_progress = nw.col("last_end") > epoch_seconds(now, parameter="now") * SECOND
     return rows.with_columns(
         row_price=row_price(profiles.step),
         lowest=index.min().over(profiles.keys),

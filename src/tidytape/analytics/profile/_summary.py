@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics.profile._block_ends import BlockEnds
 from tidytape.analytics.profile._day_type import (
     DAY_FEATURES,
     DAY_THRESHOLDS,
@@ -44,6 +45,7 @@ from tidytape.analytics.profile._shape import (
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import in_sql
 from tidytape.query._values import TimeLike
+from tidytape.sessions import Session
 
 _COUNTED: Final = ("high", "low", "total", "poc", "poc_count", "val", "vah", "value_area_share")
 _NODES: Final = ("high_nodes", "low_nodes")
@@ -76,6 +78,7 @@ def summary(
     thresholds: Mapping[str, float] | None = None,
     now: TimeLike | None = None,
     block_minutes: float | None = None,
+    session: Session | None = None,
     price: str = "price",
 ) -> IntoFrameT:
     """All measures of each session in one row, with the rules by which they were computed.
@@ -96,7 +99,7 @@ def summary(
         As in `value_area`; ``row_size`` applies to all results.
     minutes, extension_from
         As in `initial_balance`.
-    min_excess_rows, now
+    min_excess_rows, now, session
         As in `poor_extremes`.
     within
         As in `nodes`.
@@ -216,9 +219,11 @@ def summary(
         features(rows, keys, min_second=min_second),
     ]
     if sessions.has_blocks:
-        length = block_length(sessions, block_minutes)
-        block_rows = _shared(touched_rows(sessions, {"block_length": length, "began": SESSION}))
-        ends = _shared(with_ends(block_rows, sessions, now=now))
+        block_ends = None if now is None else BlockEnds.of(sessions, block_minutes, session)
+        context = {} if block_ends is None else block_ends.context
+        length = {"block_length": block_length(sessions, block_minutes)}
+        block_rows = _shared(touched_rows(sessions, {**length, **context}))
+        ends = _shared(with_ends(block_rows, sessions, now=now, ends=block_ends))
         inside = runs(ends, keys).filter(~(nw.col("at_low") | nw.col("at_high")))
         parts += [
             balances(block_rows, keys, step, minutes=minutes),

@@ -12,11 +12,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics._series import SESSION_END
+from tidytape.analytics.profile._block_ends import BlockEnds
 from tidytape.analytics.profile._growth import AREA, POC_TIES, Rules, areas
 from tidytape.analytics.profile._levels import (
-    MOST_MINUTES,
-    block_length,
     countable,
     counted_levels,
     counted_rows,
@@ -28,7 +26,8 @@ from tidytape.analytics.profile._opening import LIST, SESSION, TOUCH, is_of_bloc
 from tidytape.errors import QueryError
 from tidytape.frames._rows import spread
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.times import MINUTE, SECOND
+from tidytape.sessions import Session
+from tidytape.times import SECOND
 
 
 def value_area(
@@ -308,6 +307,7 @@ def developing(
     row_size: float | Decimal | None = None,
     now: TimeLike | None = None,
     block_minutes: float | None = None,
+    session: Session | None = None,
     price: str = "price",
 ) -> IntoFrameT:
     r"""Developing point of control and value area: at the close of each block, those of all blocks closed so far.
@@ -339,6 +339,11 @@ def developing(
         closed.
     block_minutes : float, > 0, optional
         Length of a block; by default the column ``block_size_minutes``; touches do not have it. [min]
+    session : Session, optional
+        When the market trades, if the levels were made with a session: their blocks count trading time, so that a break
+        and the nights of a week have none; ``Session.utc_day()`` for months of UTC. By default blocks count time of the
+        clock, in UTC days and weeks, and in shorter intervals. Without ``period_end`` every session that starts at
+        midnight UTC is taken for one of these.
     price : str
         Column of the levels' prices. [price]
 
@@ -358,7 +363,8 @@ def developing(
         If ``levels`` lacks a column named here.
     QueryError
         If ``levels`` does not have the blocks that touched each level, or the length of a block; or an argument is not
-        one of those listed.
+        one of those listed. In memory, if a session of ``levels`` is none of these and there is no ``session``, or
+        does not start when ``session`` opens; of a lazy frame its blocks are known at ``period_end``, or else null.
 
     See Also
     --------
@@ -404,32 +410,22 @@ def developing(
             expected="levels that say which blocks touched them: "
             f"{LIST!r} as of Client.tpo, or {TOUCH!r} as of aggregate.tpo_touches",
         )
-    context: dict[str, str | nw.Expr] = {"start": SESSION, "length": block_length(profiles, block_minutes)}
-    if SESSION_END in profiles.table.names:
-        context["session_end"] = SESSION_END
+    ends = BlockEnds.of(profiles, block_minutes, session)
+    context = ends.context
     touch_count = nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64)
     rows = touches(profiles, {**context, "count": touch_count}).filter(~nw.col("block").is_null())
-    keys, closes = profiles.keys, _close(*context)
+    keys = profiles.keys
     rows = rows.with_columns(nw.col(*context).min().over(keys))
     if now is not None:
-        rows = rows.filter(closes <= epoch_seconds(now, parameter="now") * SECOND)
-    so_far = _so_far(rows, keys, profiles.step, [*context], distinct=count is None).select(
-        *keys, "block", "price", "count", known_at=closes
-    )
+        closed = nw.col("known_at") <= epoch_seconds(now, parameter="now") * SECOND
+        rows = ends.added(rows, "block", "known_at").filter(closed).drop("known_at")
+    so_far = _so_far(rows, keys, profiles.step, [*context], distinct=count is None)
+    so_far = ends.added(so_far, "block", "known_at").select(*keys, "block", "price", "count", "known_at")
     value_areas = areas(
         so_far, [*keys, "block", "known_at"], rules, profiles.step, in_memory=profiles.table.is_eager
     )
     times, main = {"known_at": SESSION}, ["known_at", "val", "poc", "vah"]
     return profiles.closed(value_areas.select(*keys, *results), sort=["block"], times=times, main=main)
-
-
-def _close(start: str, length: str, *ends: str) -> nw.Expr:
-    """Return the end of ``block``, but no later than its session's; null if its length is unknown. [ns]"""
-    minutes = (nw.col("block") + 1) * nw.col(length)
-    # Lengths have few decimals, so the product is exact; the cast gives whole nanoseconds.
-    since_start = (nw.when(minutes <= MOST_MINUTES).then(minutes) * float(MINUTE)).cast(nw.Int64)
-    end = nw.col(start) + since_start
-    return nw.min_horizontal(end, *ends) if ends else end
 
 
 def _so_far(

@@ -1,0 +1,106 @@
+"""When the time blocks of a session end: by the clock, or by the time in which a market trades."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.analytics._arguments import a_session
+from tidytape.analytics._series import SESSION_END
+from tidytape.analytics.profile._levels import MOST_MINUTES, block_length
+from tidytape.analytics.profile._opening import SESSION, Profiles
+from tidytape.catalogue import Interval
+from tidytape.errors import QueryError
+from tidytape.frames._table import OpenTable, Rows
+from tidytape.frames._times import bucket_start
+from tidytape.frames._trading import by_day_of, parts_of, sessions_near, span_of, with_span
+from tidytape.sessions import Session
+from tidytape.times import DAY, MINUTE, SECOND
+
+_NEARBY: Final = 93
+"""How far from its levels a block may end: a month of sessions, and the days off around it. [d]"""
+
+
+@dataclass(frozen=True)
+class BlockEnds:
+    """The ends of the blocks of some profiles.
+
+    Attributes
+    ----------
+    context : dict of str to str or expression
+        What `added` needs of a session, by working name: when it ``began``, the ``length`` of its blocks [min], and its
+        ``session_end``, if the frame says it.
+    parts : list of (int, int, int) or None
+        When the market trades: beginning, end, and how long it traded before; None if blocks count time of the clock.
+        [ns]
+    """
+
+    context: dict[str, str | nw.Expr]
+    parts: list[tuple[int, int, int]] | None
+
+    @classmethod
+    def of(cls, profiles: Profiles[Any], block_minutes: object, session: Session | None) -> BlockEnds:
+        """Return the ends of blocks that count the time of a session, or that of the clock.
+
+        The clock tells only the blocks of UTC days, weeks and shorter intervals. In memory, other sessions are refused
+        without a Session; in a lazy frame the length of their blocks is null, so that none ends before its session.
+        Sessions that do not start when the Session opens are treated in the same way.
+        """
+        table, length = profiles.table, block_length(profiles, block_minutes)
+        parts: list[tuple[int, int, int]] | None = None
+        fits, wanted = _is_of_clock(table), "that they were made of, or Session.utc_day() for UTC months"
+        if session is None:
+            length = nw.when(fits).then(length)
+        else:
+            sessions = sessions_near(a_session(session), *span_of(table.rows), days=_NEARBY)
+            traded = [part for times in sessions for part in parts_of(times)]
+            before = accumulate((end - begin for begin, end in traded), initial=0)
+            parts = [(*part, since) for part, since in zip(traded, before, strict=False)]
+            fits = nw.col(SESSION).is_in([begin for begin, _ in traded]) | nw.col(SESSION).is_null()
+            wanted = "that opens when they do"
+        if table.is_eager:
+            for (start,) in table.rows.filter(~fits).select(SESSION).head(1).collect("polars").rows():
+                got = (
+                    f"{session} for a session from {datetime.fromtimestamp(start // SECOND, UTC).isoformat()}"
+                )
+                expected = f"the Session of the levels, for their blocks count trading time: the one {wanted}"
+                raise QueryError("session", got=got, expected=expected)
+        session_end = {"session_end": SESSION_END} if SESSION_END in table.names else {}
+        return cls({"began": SESSION, "length": length, **session_end}, parts)
+
+    def added(self, rows: Rows, block: str, name: str) -> Rows:
+        """Add the end of a block, but no later than its session's; null if its length is unknown. [ns]"""
+        names = [column for column in rows.collect_schema().names() if column != name]
+        minutes, start = (nw.col(block) + 1) * nw.col("length"), nw.col("began")
+        # Lengths have few decimals, so the product is exact; the cast gives whole nanoseconds.
+        since_start = (nw.when(minutes <= MOST_MINUTES).then(minutes) * float(MINUTE)).cast(nw.Int64)
+        end = start + since_start
+        if self.parts is not None:
+            # The last moment of a block lies in trading: its end may be a close, from which the next open differs.
+            rows = with_span(rows, start, by_day_of(self.parts), ("begin", "end", "before"), prefix="__part_")
+            opened = nw.when(nw.col("__part_begin") == start).then("__part_before")
+            last = opened + since_start - 1
+            traded = [(before, before + close - begin, begin) for begin, close, before in self.parts]
+            rows = with_span(rows, last, by_day_of(traded), ("since", "until", "begin"), prefix="__told_")
+            end = nw.col("__told_begin") + (last - nw.col("__told_since")) + 1
+        if "session_end" in self.context:
+            end = nw.min_horizontal(end, "session_end")
+        return rows.select(*names, end.alias(name))
+
+
+def _is_of_clock(table: OpenTable[Any]) -> nw.Expr:
+    """Return whether the session of a level lies as those do in which no time without trading can be; true for null."""
+    start = nw.col(SESSION)
+    if SESSION_END not in table.names:
+        if "interval" not in table.names:
+            return start.is_null() | ~start.is_null()  # nothing tells them from sessions of the clock
+        is_short = (table.lengths > 0) & (table.lengths < DAY)
+        return (start % nw.when(is_short).then(table.lengths).otherwise(DAY) == 0).fill_null(value=True)
+    length, fits = nw.col(SESSION_END) - start, nw.lit(value=False)
+    for interval in Interval:  # not for months: those of a market that rests at the weekend may look alike
+        fits |= (length == interval.seconds * SECOND) & (bucket_start(start, interval) == start)
+    return fits.fill_null(value=True)
