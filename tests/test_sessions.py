@@ -91,7 +91,7 @@ def test_an_early_close_by_hand_counts_before_that_of_the_calendar() -> None:
 def test_the_hours_of_a_calendar_are_those_of_the_calendar() -> None:
     pytest.importorskip("pandas_market_calendars")
     assert str(Session.of("XTKS")) == "09:00-15:30 Asia/Tokyo Mon-Fri calendar=XTKS pause=11:30-12:30"
-    with pytest.raises(QueryError, match=r"calendar: got 'XNYSS'.*did you mean"):
+    with pytest.raises(QueryError, match=r"session: got 'XNYSS'.*did you mean"):
         Session.of("XNYSS")
 
 
