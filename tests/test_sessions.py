@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+import warnings
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, TidytapeError
 from tidytape.sessions import Session
 
 Hours = tuple[str, str] | None
@@ -89,7 +91,7 @@ def test_an_early_close_by_hand_counts_before_that_of_the_calendar() -> None:
 def test_the_hours_of_a_calendar_are_those_of_the_calendar() -> None:
     pytest.importorskip("pandas_market_calendars")
     assert str(Session.of("XTKS")) == "09:00-15:30 Asia/Tokyo Mon-Fri calendar=XTKS pause=11:30-12:30"
-    with pytest.raises(QueryError, match=r"calendar: got 'XNYSS'.*did you mean"):
+    with pytest.raises(QueryError, match=r"session: got 'XNYSS'.*did you mean"):
         Session.of("XNYSS")
 
 
@@ -250,6 +252,27 @@ def test_a_text_that_is_no_session_is_refused(text: str) -> None:
         Session.parsed(text)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["daily", "nonsense"])
+@pytest.mark.parametrize("has_calendars", [True, False])
+def test_a_word_that_names_no_session_is_refused_with_what_a_session_is(
+    name: str,
+    has_calendars: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if has_calendars:
+        pytest.importorskip("pandas_market_calendars")
+    else:
+        monkeypatch.setitem(sys.modules, "pandas_market_calendars", None)
+    with pytest.raises(QueryError if has_calendars else TidytapeError) as refused:
+        Session.parsed(name)
+    message = str(refused.value)
+    assert message.startswith(f"session: got '{name}', expected a session as str writes it")
+    assert "09:30-16:00 America/New_York Mon-Fri" in message
+    assert "UTC, FX, CME, CME_REGULAR, XNYS" in message
+    assert ("pip install 'tidytape[calendars]'" in message) is not has_calendars
+
+
 def test_a_name_with_spaces_comes_back_and_a_break_may_vanish() -> None:
     spaced = Session("09:30", "16:00", zone="America/New_York", calendar="CME Globex Equity")
     assert Session.parsed(str(spaced)) == spaced
@@ -271,6 +294,15 @@ def test_calendars_of_every_kind_have_hours(name: str) -> None:
     session = Session.of(name)
     assert Session.parsed(str(session)) == session
     assert session.schedule("2024-08-05", "2024-08-10").height >= 4
+
+
+@pytest.mark.slow
+def test_calendars_that_warn_about_what_they_call_are_quiet() -> None:
+    pytest.importorskip("pandas_market_calendars")
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        assert Session.of("XHKG").schedule("1996-08-05", "1996-08-10").height == 5
+    assert shown == []
 
 
 def test_a_schedule_that_ends_before_it_begins_is_refused() -> None:

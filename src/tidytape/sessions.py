@@ -7,7 +7,9 @@ in winter. `Session.utc_day` is the day of the service, from midnight to midnigh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
@@ -35,6 +37,11 @@ _DAYS = {
     for name in (day, day[:3])
 }
 _FIRST_DATE, _LAST_DATE = date(1678, 1, 1), date(2262, 1, 1)
+_SESSION = (
+    "a session as str writes it, e.g. '09:30-16:00 America/New_York Mon-Fri calendar=XNYS', or a name: UTC, FX, CME, "
+    "CME_REGULAR, XNYS, or that of another exchange's calendar"
+)
+"""What `Session.parsed` reads, in the words of an error."""
 _HOUR = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
 _ONE_DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -180,7 +187,7 @@ class Session:
         Raises
         ------
         QueryError
-            If there is no such calendar.
+            If there is no such name.
         TidytapeError
             If it needs the extra ``calendars``, which is not installed.
 
@@ -194,7 +201,12 @@ class Session:
         if name in cls.NAMED:
             opens, closes, zone, calendar = cls.NAMED[name]
             return cls(opens, closes, zone=zone, calendar=calendar)
-        book = _calendar(name)
+        try:
+            book = _calendar(name)
+        except QueryError as error:  # the caller wrote no calendar, but a session
+            raise QueryError("session", got=name, expected=_SESSION, hint=error.hint) from None
+        except TidytapeError as error:  # without the extra nobody knows whether a calendar has this name
+            raise TidytapeError(f"session: got {name!r}, expected {_SESSION}; {error}") from None
         try:
             hours = [_written(hour) for hour in (book.open_time, book.close_time)]
         except NotImplementedError:
@@ -245,8 +257,7 @@ class Session:
             if facts:
                 raise ValueError(min(facts))
         except ValueError:
-            expected = "a session as str writes it, e.g. '09:30-16:00 America/New_York Mon-Fri calendar=XNYS'"
-            raise QueryError("session", got=text, expected=expected) from None
+            raise QueryError("session", got=text, expected=_SESSION) from None
         return cls(
             opens,
             closes,
@@ -479,6 +490,15 @@ def _nanoseconds(local: datetime, zone: tzinfo) -> int:
 # --- calendars ---
 
 
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Show no warnings of calendars about what they call: a caller can do nothing about them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@_quietly()
 def _calendar(name: str) -> Any:
     """Return a calendar of pandas_market_calendars."""
     try:
@@ -494,6 +514,7 @@ def _calendar(name: str) -> Any:
 
 
 @lru_cache(256)
+@_quietly()
 def _traded_days(name: str, year: int) -> Mapping[date, tuple[int, int]]:
     """Return the days of a year on which a calendar has a session, with its late open and its early close. [ns]
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engines import Engine
-from tidytape import Session
+from tidytape import Session, aggregate
 from tidytape.analytics import quality
 from tidytape.errors import QueryError
 
@@ -51,6 +52,91 @@ def _expected(session: Session, minutes: int, days: int = 60) -> list[datetime]:
     return sorted(starts)
 
 
+def _day_of(session: Session, time: datetime) -> datetime:
+    """The day to which a row of a day belongs, found by a walk through the sessions."""
+    day = datetime(*time.timetuple()[:3], tzinfo=UTC)
+    rows = session.schedule(day.date() - timedelta(days=9), day.date() + timedelta(days=9)).rows(named=True)
+    if time == day and time not in [row["open"] for row in rows]:
+        return day
+    hours = [timedelta(hours=int(hour[:2]), minutes=int(hour[3:])) for hour in (session.open, session.close)]
+    half = ((hours[1] - hours[0]) % timedelta(days=1) or timedelta(days=1)) / 2
+    holding = [row for row in rows if row["open"] <= time <= row["close"]]
+    after = [row for row in rows if time <= row["open"] + half < time + timedelta(days=1)]
+    for row in (*holding[-1:], *after):
+        return datetime(*row["session_date"].timetuple()[:3], tzinfo=UTC)
+    return day
+
+
+STAMPED = {
+    "open": lambda row, _: row["open"],
+    "midnight of the zone": lambda row, zone: datetime(
+        *row["session_date"].timetuple()[:3], tzinfo=ZoneInfo(zone)
+    ),
+    "midnight in UTC": lambda row, _: datetime(*row["session_date"].timetuple()[:3], tzinfo=UTC),
+    "close": lambda row, _: row["close"],
+}
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.sampled_from(
+        [
+            NEW_YORK,
+            TOKYO,
+            FUTURES,
+            Session.of("FX"),
+            Session("09:00", "15:00", zone="Pacific/Auckland"),
+            Session("04:00", "20:00", zone="America/New_York"),
+            Session("00:00", "00:00", zone="America/Chicago", weekdays="Mon-Sun"),
+            Session("08:30", "15:00", zone="America/Chicago"),
+        ]
+    ),
+    st.sampled_from(sorted(STAMPED)),
+    st.sets(st.integers(1, 18)),
+)
+def test_a_candle_of_a_day_counts_to_the_date_of_its_session(
+    session: Session, stamped: str, lost: set[int]
+) -> None:
+    assume(
+        stamped != "close" or session in (NEW_YORK, TOKYO, FUTURES)
+    )  # others close at an open, or at 00:00 UTC
+    rows = session.schedule("2024-10-21", "2024-12-05").rows(named=True)[:20]
+    times = [STAMPED[stamped](row, session.zone).astimezone(UTC) for row in rows]
+    kept = [time for place, time in enumerate(times) if place not in lost]
+    frame = pl.DataFrame({"timestamp": kept, "interval": "1d", "exchange": "X"})
+    count = quality.completeness(frame, session=session)
+    assert count.select("expected", "present").rows() == [(20, 20 - len(lost))]
+    dates = [datetime(*row["session_date"].timetuple()[:3], tzinfo=UTC) for row in rows]
+    gaps = quality.gaps(frame, session=session)
+    starts = [date for place, date in enumerate(dates) if place in lost and place - 1 not in lost]
+    assert gaps["start"].to_list() == starts
+    assert gaps["missing"].sum() == len(lost)
+    # The second series ends five sessions before the first one.
+    both = pl.concat(
+        [frame, frame.filter(pl.col("timestamp") < times[15]).with_columns(exchange=pl.lit("Y"))]
+    )
+    late = quality.audit(both, session=session, checks="stale")
+    ends = max(place for place in range(15) if place not in lost)
+    assert late.select("exchange", "count").rows() == [("Y", 19 - ends)]
+
+
+@pytest.mark.parametrize("session", [NEW_YORK, TOKYO, FUTURES, Session.of("FX")], ids=str)
+@pytest.mark.parametrize("interval", ["1d", "1w"])
+def test_what_resample_makes_of_whole_sessions_is_complete(session: Session, interval: str) -> None:
+    rows = session.schedule("2024-10-21", "2024-12-07").select("open", "close").rows()
+    times = [time for row in rows for time in pl.datetime_range(*row, "30m", closed="left", eager=True)]
+    minutes = pl.DataFrame({"timestamp": times, "interval": "30m", "exchange": "X"}).with_columns(
+        pl.lit(1.0).alias(name) for name in ("open", "high", "low", "close", "volume")
+    )
+    asked = {"data_type": "TRADE_SIDE_AGNOSTIC_AGG", "interval": interval, "session": session}
+    candles = aggregate.resample(minutes, **asked)
+    assert quality.gaps(candles, session=session).is_empty()
+    expected = len(rows) if interval == "1d" else 7
+    assert quality.completeness(candles, session=session)["present"].to_list() == [expected]
+    assert quality.completeness(candles, session=session)["expected"].to_list() == [expected]
+    assert quality.audit(candles, session=session, checks=["missing_bucket", "stale"]).is_empty()
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60),
@@ -65,6 +151,8 @@ def test_gaps_are_what_a_walk_through_the_intervals_finds(
     step = timedelta(minutes=length)
     expected = _expected(session, length)
     floors = {START + timedelta(minutes=minute // length * length) for minute in minutes}
+    if interval == "1d":
+        floors = {_day_of(session, START + timedelta(minutes=minute)) for minute in minutes}
     present = sorted(floors & {*expected})
     window = {}
     if bounded[0]:
@@ -134,6 +222,21 @@ def test_gaps_are_the_same_on_every_engine(engine: Engine) -> None:
         got = engine.polars(function(engine.frame(frame), session=FUTURES)).sort("start")
         assert got.select("missing").rows() == expected.select("missing").rows()
         assert got["start"].cast(pl.Datetime("us", "UTC")).to_list() == expected["start"].to_list()
+
+
+@pytest.mark.slow
+def test_candles_of_days_count_to_their_sessions_on_every_engine(engine: Engine) -> None:
+    opens = FUTURES.schedule("2024-10-21", "2024-11-16")["open"].gather([*range(9), *range(11, 19)])
+    days = pl.DataFrame(
+        {"timestamp": opens.cast(pl.Datetime("us", "UTC")), "interval": "1d", "exchange": "X"}
+    )
+    frame = pl.concat([days, days.head(8).with_columns(exchange=pl.lit("Y"))])
+    gaps = engine.polars(quality.gaps(engine.frame(frame), session=FUTURES)).sort("start")
+    assert gaps.select("exchange", "missing").rows() == [("X", 2)]
+    counts = engine.polars(quality.completeness(engine.frame(frame), session=FUTURES)).sort("exchange")
+    assert counts.select("expected", "present").rows() == [(19, 17), (19, 8)]
+    late = engine.polars(quality.audit(engine.frame(frame), session=FUTURES, checks="stale"))
+    assert late.select("exchange", "count").rows() == [("Y", 11)]
 
 
 def test_spans_beside_a_session_are_refused() -> None:

@@ -18,7 +18,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.errors import QueryError
 from tidytape.frames._dialects import in_sql
 from tidytape.frames._table import OpenTable
-from tidytape.frames._times import as_dates, bucket_start
+from tidytape.frames._times import as_dates, bucket_by, bucket_start
 from tidytape.sessions import Session, SessionTimes
 from tidytape.times import DAY, MONDAY, SECOND, WEEK, frame_interval
 
@@ -304,6 +304,44 @@ def parts_of(times: SessionTimes) -> list[tuple[int, int]]:
     if times.break_start is None or times.break_end is None:
         return [(times.open, times.close)]
     return [(times.open, times.break_start), (times.break_end, times.close)]
+
+
+def on_session_dates(rows: nw.LazyFrame[Any], session: Session) -> nw.LazyFrame[Any]:
+    """Move ``__bucket`` of rows of a day or longer to the interval that has the date of their session.
+
+    A row belongs to the session in which ``timestamp`` lies or which closes then, and else to the first one whose
+    middle lies in its ``__length`` from then on. A row at 00:00 UTC that is no open stays: its time is a date already.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> futures = Session("17:00", "16:00", zone="America/Chicago")
+    >>> time = 1_722_808_800 * SECOND  # of Sunday 2024-08-04, 22:00 UTC
+    >>> sunday = pl.LazyFrame({"timestamp": [time], "__length": [DAY], "__bucket": [time // DAY * DAY]})
+    >>> moved = on_session_dates(nw.from_native(sunday), futures).collect()
+    >>> (moved["__bucket"].item() - time) // (3_600 * SECOND)  # to Monday
+    2
+    """
+    time, length = nw.col("timestamp"), nw.col("__length")
+    lengths = rows.filter(~time.is_null(), length >= DAY).group_by("__length")
+    half = session._length // timedelta(microseconds=2) * 1_000
+    by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for long, first, last in lengths.agg(first=time.min(), last=time.max()).collect("polars").rows():
+        last_close = first - long
+        for times in sessions_near(session, first, last + long):
+            begin = min(times.open, max(last_close + 1, times.open + half - long + 1))
+            for day in days_of(begin, times.close + 1):
+                by_day.setdefault((day, long), []).append(
+                    (begin, times.close + 1, times.open, _midnight(times))
+                )
+            last_close = times.close
+    if not by_day:
+        return rows
+    facts = ("begin", "end", "open", "date")
+    found = with_span(rows, time, by_day, facts, keys=["__length"], prefix="__span_")
+    moves = ~nw.col("__span_date").is_null() & ((time % DAY != 0) | (time == nw.col("__span_open")))
+    bucket = nw.when(moves).then(bucket_by(nw.col("__span_date"), length)).otherwise(nw.col("__bucket"))
+    return found.with_columns(__bucket=bucket).select(*rows.collect_schema().names())
 
 
 def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> nw.LazyFrame[Any]:

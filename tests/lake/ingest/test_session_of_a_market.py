@@ -156,9 +156,76 @@ def test_a_candle_of_a_session_is_stored_on_its_date(
     ],
 )
 def test_other_starts_are_refused_with_a_hint(session: str | None, time: str, tmp_path: Path) -> None:
-    with pytest.raises((IngestError, QueryError), match=r"``session``|time") as raised:
+    with pytest.raises((IngestError, QueryError), match=r"session|time") as raised:
         daily(tmp_path, time, session=session)
     assert "2362" in time or "no candle of its length starts at" in str(raised.value)
+
+
+@each_row(
+    ("session", "time", "allowed"),
+    [
+        (STOCKS, "2024-03-11T14:30:00Z", ("2024-03-11", "2024-03-11T13:30:00Z", "2024-03-11T04:00:00Z")),
+        (STOCKS, "2024-03-09T14:30:00Z", ("2024-03-08", "2024-03-08T14:30:00Z", "2024-03-08T05:00:00Z")),
+        # The session of Monday opens on Sunday evening.
+        (FX, "2024-08-04T22:00:00Z", ("2024-08-05", "2024-08-04T21:00:00Z", "2024-08-05T04:00:00Z")),
+    ],
+)
+def test_the_hint_has_the_starts_that_the_session_allows(
+    session: str, time: str, allowed: tuple[str, ...], tmp_path: Path
+) -> None:
+    with pytest.raises(IngestError) as raised:
+        daily(tmp_path, time, session=session)
+    message = str(raised.value)
+    assert all(start in message for start in allowed)
+    assert "session`` when" not in message
+    assert dates(daily(tmp_path, allowed[1], session=session)) == [allowed[0]]
+    assert dates(daily(tmp_path, allowed[2], session=session)) == [allowed[0]]
+
+
+EXTENDED = "04:00-20:00 America/New_York Mon-Fri"
+WHOLE = "00:00-00:00 America/Chicago Mon-Sun"
+
+
+@each_row(
+    ("session", "time", "close"),
+    [
+        (EXTENDED, "2024-01-10T09:00:00Z", "2024-01-11T01:00:00Z"),
+        (EXTENDED, "2024-01-10T05:00:00Z", "2024-01-11T01:00:00Z"),
+        (EXTENDED, "2024-01-10T10:00:00Z", "2024-01-11T01:00:00Z"),  # no start, but the session decides
+        (WHOLE, "2024-01-10T06:00:00Z", "2024-01-11T06:00:00Z"),
+        (WHOLE, "2024-08-08T05:00:00Z", "2024-08-09T05:00:00Z"),
+    ],
+)
+def test_a_candle_of_a_session_that_closes_after_its_date_is_refused(
+    session: str, time: str, close: str, tmp_path: Path
+) -> None:
+    """At the end of its date the service would call the candle known, before the session closes."""
+    with pytest.raises(
+        IngestError, match=f"closes at {close}, .* ingest minutes or hours, or state the regular"
+    ):
+        daily(tmp_path, time, session=session)
+
+
+def test_a_close_at_the_end_of_the_date_is_early_enough(tmp_path: Path) -> None:
+    assert dates(daily(tmp_path, "2024-08-08T08:00:00Z", session=EXTENDED)) == ["2024-08-08"]
+    assert dates(daily(tmp_path, "2024-01-10T00:00:00Z", session=EXTENDED)) == ["2024-01-10"]
+    early = EXTENDED + " early=2024-01-10T17:00"
+    assert dates(daily(tmp_path, "2024-01-10T09:00:00Z", session=early)) == ["2024-01-10"]
+
+
+@given(session=st.sampled_from([*SESSIONS, EXTENDED, WHOLE]), day=st.integers(0, 3_000))
+def test_no_candle_that_moves_is_known_before_its_session_closes(session: str, day: int) -> None:
+    stated = Session.parsed(session)
+    date = (datetime(2019, 1, 1, tzinfo=UTC) + timedelta(days=day)).date()
+    for row in stated.schedule(date, date + timedelta(days=1)).iter_rows(named=True):
+        midnight = datetime(date.year, date.month, date.day, tzinfo=ZoneInfo(stated.zone)).astimezone(UTC)
+        starts = pl.Series([row["open"], midnight]).dt.epoch("ns")
+        moved = on_session_dates(pl.DataFrame({"timestamp": starts, "interval": DAY}), stated)["timestamp"]
+        closes = pl.Series([row["close"]]).dt.epoch("ns").item()
+        for start, now in zip(starts, moved, strict=True):
+            date_start = int(datetime(date.year, date.month, date.day, tzinfo=UTC).timestamp()) * 10**9
+            may_move = start % DAY != 0 and closes <= date_start + DAY
+            assert now == (date_start if may_move else start)
 
 
 def test_candles_of_hours_start_where_they_did(tmp_path: Path) -> None:

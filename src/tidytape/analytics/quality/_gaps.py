@@ -15,7 +15,7 @@ from tidytape.frames._joined import EARLIEST, LATEST, joined
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import FEW_WORDS, bucket_by, interval_words, length_of
-from tidytape.frames._trading import TradedIntervals, with_numbers
+from tidytape.frames._trading import TradedIntervals, on_session_dates, with_numbers
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.sessions import Session
 from tidytape.times import SECOND, WEEK
@@ -49,7 +49,8 @@ def gaps(
         missing too. By default each series is checked from its first row to its last.
     session : Session, optional
         When the market trades: other times have no gap, and rows there do not count. An interval shorter than a day is
-        expected if the market trades in a part of it, a longer one if the date of a session lies in it.
+        expected if the market trades in a part of it, a longer one if the date of a session lies in it. A row of such
+        a longer interval counts to the date of its session, whether it starts at the open or at midnight in any zone.
 
     Returns
     -------
@@ -92,6 +93,7 @@ def gaps(
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
     times = dict.fromkeys(("start", "end"), "timestamp")
     if session is not None:
+        rows = on_session_dates(rows, arguments.a_session(session))
         runs = _gaps_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
         return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
     series_columns = [*keys, "__step", "__length"]
@@ -194,6 +196,7 @@ def completeness(
     if session is not None:
         if every is not None:
             raise QueryError("every", got=every, expected="none beside a session")
+        rows = on_session_dates(rows, arguments.a_session(session))
         counts = _counted_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
         return table.closed(counts, sort=keys, times={"start": "timestamp", "end": "timestamp"})
     series_columns = [*keys, "__step", "__length"]
@@ -228,7 +231,6 @@ def traded_intervals(
     rows: Rows, session: Session, since: int | None = None, until: int | None = None
 ) -> list[TradedIntervals]:
     """Return the intervals in which the market trades, of each length of the rows."""
-    arguments.a_session(session)
     bounds = rows.select(first=nw.col("__bucket").min(), last=nw.col("__bucket").max()).collect("polars")
     times = [time for time in (*bounds.rows()[0], since, until) if time is not None] or [0]
     lengths = rows.select("__length").unique().collect("polars")["__length"].to_list()

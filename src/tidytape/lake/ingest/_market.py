@@ -88,8 +88,9 @@ class Market:
     session : Session or str, optional
         When the markets of the files trade, or a text that `tidytape.Session.parsed` reads, such as ``"XNYS"``; the
         attribute is the text. The registry keeps it, and the service sends it. Candles of days may then start at the
-        open of a session, or at midnight of its date in its zone: the lake has them on that date, from 00:00 UTC. A
-        file that is in the lake already is read again, so that its market gets the session.
+        open of a session, or at midnight of its date in its zone: the lake has them on that date, from 00:00 UTC. They
+        are refused if the session closes after the end of that date in UTC. A file that is in the lake already is read
+        again, so that its market gets the session.
 
     Raises
     ------

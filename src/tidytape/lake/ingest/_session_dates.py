@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from tidytape.frames._trading import sessions_near
-from tidytape.sessions import Session
+from tidytape.sessions import Session, SessionTimes
 from tidytape.times import DAY, SECOND
 
 _REACH = 2**63 // DAY * DAY - 366 * DAY
 """Times farther from the epoch are no times of a market, and sessions near them may have no dates. [ns]"""
+_EXPLAINED = 100
+"""How many wrong starts get words of their own: more than a report shows."""
+_START = pl.col("timestamp")
+_IS_OFF = (pl.col("interval") == DAY) & (_START % DAY != 0) & _START.is_between(-_REACH, _REACH)
+"""Whether a candle of a day starts at another time than 00:00 UTC."""
 
 
 def on_session_dates(candles: pl.DataFrame, session: Session) -> pl.DataFrame:
     """Move candles of days to the dates of their sessions, from 00:00 UTC, as the service has days.
 
-    A candle moves if it starts at the open of a session, or at midnight of the session's date in its zone. All others
-    stay, and so does one that starts at 00:00 UTC: its time is a date already.
+    A candle moves if it starts at the open of a session, or at midnight of the session's date in its zone, and the
+    session closes by the end of this date in UTC. All others stay, and so does one that starts at 00:00 UTC: its time
+    is a date already.
 
     Parameters
     ----------
@@ -44,15 +50,66 @@ def on_session_dates(candles: pl.DataFrame, session: Session) -> pl.DataFrame:
     >>> on_session_dates(candles, stocks)["timestamp"].cast(pl.Datetime("ns")).dt.strftime("%d %H:%M").to_list()
     ['08 00:00', '09 00:00', '10 04:00']
     """
-    start = pl.col("timestamp")
-    may_move = (pl.col("interval") == DAY) & (start % DAY != 0) & start.is_between(-_REACH, _REACH)
-    starts = candles.filter(may_move)["timestamp"]
+    starts = candles.filter(_IS_OFF)["timestamp"]
     if starts.is_empty():
         return candles
     dates: dict[int, int] = {}
-    zone = ZoneInfo(session.zone)
     for times in sessions_near(session, starts.min(), starts.max()):  # type: ignore[arg-type]  # of integers
-        day = times.session_date
-        midnight = int(datetime.combine(day, time(), zone).timestamp()) * SECOND
-        dates |= dict.fromkeys((times.open, midnight), (day - date(1970, 1, 1)).days * DAY)
-    return candles.with_columns(timestamp=pl.when(may_move).then(start.replace(dates)).otherwise(start))
+        # The service knows a candle of a day at the end of the day: it must not hold what came later.
+        if times.close <= _date(times) + DAY:
+            dates |= dict.fromkeys(_starts(times, session), _date(times))
+    return candles.with_columns(timestamp=pl.when(_IS_OFF).then(_START.replace(dates)).otherwise(_START))
+
+
+def with_allowed_starts(candles: pl.DataFrame, session: Session) -> pl.DataFrame:
+    """Say in the ``reason`` of candles of days that `on_session_dates` left where they were when they may start.
+
+    Examples
+    --------
+    >>> stocks = Session("09:30", "16:00", zone="America/New_York")
+    >>> start = int(datetime(2024, 8, 8, 14, tzinfo=UTC).timestamp()) * SECOND
+    >>> candles = pl.DataFrame({"timestamp": [start], "interval": [DAY], "reason": ["no start"]})
+    >>> print(with_allowed_starts(candles, stocks)["reason"].item())
+    no candle of its length starts at 2024-08-08T14:00:00Z: that of the nearest session, of 2024-08-08, starts at its \
+open, 2024-08-08T13:30:00Z, or at midnight in America/New_York, 2024-08-08T04:00:00Z, or at 00:00 UTC of its date
+    """
+    reasons = {
+        start: _reason(start, session) for start in candles.filter(_IS_OFF)["timestamp"].head(_EXPLAINED)
+    }
+    reason = _START.replace_strict(reasons, default=None, return_dtype=pl.String)
+    return candles.with_columns(pl.coalesce(pl.when(_IS_OFF).then(reason), "reason").alias("reason"))
+
+
+def _reason(start: int, session: Session) -> str | None:
+    """Return why no candle of a day starts at a time, and when one does; None far from all sessions."""
+    nearby = sessions_near(session, start, start, days=30)
+    if not nearby:
+        return None
+    times = min(nearby, key=lambda times: (start not in _starts(times, session), abs(times.open - start)))
+    opens, midnight = map(_written, _starts(times, session))
+    wrong = f"no candle of its length starts at {_written(start)}: "
+    if times.close > _date(times) + DAY:
+        return wrong + (
+            f"the session of {times.session_date} closes at {_written(times.close)}, after the end of this date in "
+            "UTC, when the lake's candle of a day counts as known; ingest minutes or hours, or state the regular hours"
+        )
+    return wrong + (
+        f"that of the nearest session, of {times.session_date}, starts at its open, {opens}, or at midnight in "
+        f"{session.zone}, {midnight}, or at 00:00 UTC of its date"
+    )
+
+
+def _starts(times: SessionTimes, session: Session) -> tuple[int, int]:
+    """Return the open of a session, and midnight of its date in its zone. [ns since the epoch]"""
+    midnight = datetime.combine(times.session_date, time(), ZoneInfo(session.zone))
+    return times.open, int(midnight.timestamp()) * SECOND
+
+
+def _date(times: SessionTimes) -> int:
+    """Return the start of the date of a session in UTC. [ns since the epoch]"""
+    return (times.session_date - date(1970, 1, 1)).days * DAY
+
+
+def _written(moment: int) -> str:
+    since = timedelta(microseconds=moment // 1_000)
+    return f"{(datetime(1970, 1, 1, tzinfo=UTC) + since).replace(tzinfo=None).isoformat()}Z"
