@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
@@ -490,15 +489,6 @@ def _nanoseconds(local: datetime, zone: tzinfo) -> int:
 # --- calendars ---
 
 
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Show no warnings of calendars about what they call: a caller can do nothing about them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-@_quietly()
 def _calendar(name: str) -> Any:
     """Return a calendar of pandas_market_calendars."""
     try:
@@ -510,19 +500,22 @@ def _calendar(name: str) -> Any:
     if name not in names:
         hint = did_you_mean(name, [*Session.NAMED, *names])
         raise QueryError("calendar", got=name, expected="the name of an exchange's calendar", hint=hint)
-    return calendars.get_calendar(name)
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # of calendars about what they call, which no caller can mend
+        return calendars.get_calendar(name)
 
 
 @lru_cache(256)
-@_quietly()
 def _traded_days(name: str, year: int) -> Mapping[date, tuple[int, int]]:
     """Return the days of a year on which a calendar has a session, with its late open and its early close. [ns]
 
     Where the calendar has the usual hours, the open is the earliest and the close the latest time that there is.
     """
     book = _calendar(name)
-    schedule = book.schedule(f"{year}-01-01", f"{year}-12-31")
-    early, late = book.early_closes(schedule).index, book.late_opens(schedule).index
+    with warnings.catch_warnings(action="ignore"):
+        schedule = book.schedule(f"{year}-01-01", f"{year}-12-31")
+        early, late = book.early_closes(schedule).index, book.late_opens(schedule).index
     return {
         day.date(): (
             row.market_open.value if day in late else -(2**63),

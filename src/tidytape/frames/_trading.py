@@ -323,9 +323,9 @@ def on_session_dates(rows: nw.LazyFrame[Any], session: Session) -> nw.LazyFrame[
     2
     """
     time, length = nw.col("timestamp"), nw.col("__length")
-    lengths = rows.filter(~time.is_null(), length >= DAY).group_by("__length")
     half = session._length // timedelta(microseconds=2) * 1_000
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    lengths = rows.filter(~time.is_null(), length >= DAY).group_by("__length")
     for long, first, last in lengths.agg(first=time.min(), last=time.max()).collect("polars").rows():
         last_close = first - long
         for times in sessions_near(session, first, last + long):
@@ -337,11 +337,14 @@ def on_session_dates(rows: nw.LazyFrame[Any], session: Session) -> nw.LazyFrame[
             last_close = times.close
     if not by_day:
         return rows
-    facts = ("begin", "end", "open", "date")
-    found = with_span(rows, time, by_day, facts, keys=["__length"], prefix="__span_")
+    in_spans = with_span(
+        rows, time, by_day, ("begin", "end", "open", "date"), keys=["__length"], prefix="__span_"
+    )
     moves = ~nw.col("__span_date").is_null() & ((time % DAY != 0) | (time == nw.col("__span_open")))
-    bucket = nw.when(moves).then(bucket_by(nw.col("__span_date"), length)).otherwise(nw.col("__bucket"))
-    return found.with_columns(__bucket=bucket).select(*rows.collect_schema().names())
+    moved = nw.when(moves).then(bucket_by(nw.col("__span_date"), length))
+    return in_spans.with_columns(__bucket=moved.otherwise(nw.col("__bucket"))).select(
+        *rows.collect_schema().names()
+    )
 
 
 def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> nw.LazyFrame[Any]:

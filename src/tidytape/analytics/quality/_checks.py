@@ -28,7 +28,7 @@ from tidytape.frames._kinds import KINDS, Kind
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
-from tidytape.frames._trading import on_session_dates, with_numbers
+from tidytape.frames._trading import on_session_dates, span_of, with_numbers
 from tidytape.sessions import Session
 from tidytape.times import DAY, HOUR
 
@@ -218,8 +218,8 @@ def opened(
     if session is not None and has_session:
         rows = on_session_dates(rows, session)
         traded = traded_intervals(rows.filter("__timed", nw.col("__step") > 0), session)
-        latest = nw.max_horizontal("timestamp", nw.when("__timed").then("__bucket")).max()
-        newest = (rows.select(latest=latest).collect("polars")["latest"].item() or 0) + 1
+        latest = nw.max_horizontal("timestamp", nw.when("__timed").then("__bucket"))
+        newest = span_of(rows.select(timestamp=latest))[1] + 1
         rows = with_numbers(rows, traded).with_columns(
             __newest_number=of_length(traded, lambda intervals: intervals.number(newest) - 1)
         )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from tidytape.frames._trading import sessions_near
+from tidytape.lake._dedupe import written_time
 from tidytape.sessions import Session, SessionTimes
 from tidytape.times import DAY, SECOND
 
 _REACH = 2**63 // DAY * DAY - 366 * DAY
 """Times farther from the epoch are no times of a market, and sessions near them may have no dates. [ns]"""
-_EXPLAINED = 100
-"""How many wrong starts get words of their own: more than a report shows."""
 _START = pl.col("timestamp")
 _IS_OFF = (pl.col("interval") == DAY) & (_START % DAY != 0) & _START.is_between(-_REACH, _REACH)
 """Whether a candle of a day starts at another time than 00:00 UTC."""
@@ -67,16 +66,15 @@ def with_allowed_starts(candles: pl.DataFrame, session: Session) -> pl.DataFrame
     Examples
     --------
     >>> stocks = Session("09:30", "16:00", zone="America/New_York")
-    >>> start = int(datetime(2024, 8, 8, 14, tzinfo=UTC).timestamp()) * SECOND
-    >>> candles = pl.DataFrame({"timestamp": [start], "interval": [DAY], "reason": ["no start"]})
+    >>> candles = pl.DataFrame({"timestamp": [1_723_125_600 * SECOND], "interval": [DAY], "reason": ["no start"]})
     >>> print(with_allowed_starts(candles, stocks)["reason"].item())
     no candle of its length starts at 2024-08-08T14:00:00Z: that of the nearest session, of 2024-08-08, starts at its \
 open, 2024-08-08T13:30:00Z, or at midnight in America/New_York, 2024-08-08T04:00:00Z, or at 00:00 UTC of its date
     """
-    reasons = {
-        start: _reason(start, session) for start in candles.filter(_IS_OFF)["timestamp"].head(_EXPLAINED)
-    }
-    reason = _START.replace_strict(reasons, default=None, return_dtype=pl.String)
+    starts = candles.filter(_IS_OFF)["timestamp"].head(100)  # a report shows fewer
+    reason = _START.replace_strict(
+        {start: _reason(start, session) for start in starts}, default=None, return_dtype=pl.String
+    )
     return candles.with_columns(pl.coalesce(pl.when(_IS_OFF).then(reason), "reason").alias("reason"))
 
 
@@ -86,16 +84,13 @@ def _reason(start: int, session: Session) -> str | None:
     if not nearby:
         return None
     times = min(nearby, key=lambda times: (start not in _starts(times, session), abs(times.open - start)))
-    opens, midnight = map(_written, _starts(times, session))
-    wrong = f"no candle of its length starts at {_written(start)}: "
-    if times.close > _date(times) + DAY:
-        return wrong + (
-            f"the session of {times.session_date} closes at {_written(times.close)}, after the end of this date in "
-            "UTC, when the lake's candle of a day counts as known; ingest minutes or hours, or state the regular hours"
-        )
-    return wrong + (
+    opens, closes, midnight = map(written_time, (times.open, times.close, _starts(times, session)[1]))
+    return f"no candle of its length starts at {written_time(start)}: " + (
         f"that of the nearest session, of {times.session_date}, starts at its open, {opens}, or at midnight in "
         f"{session.zone}, {midnight}, or at 00:00 UTC of its date"
+        if times.close <= _date(times) + DAY
+        else f"the session of {times.session_date} closes at {closes}, after the end of this date in UTC, when the "
+        "lake's candle of a day counts as known; ingest minutes or hours, or state the regular hours"
     )
 
 
@@ -108,8 +103,3 @@ def _starts(times: SessionTimes, session: Session) -> tuple[int, int]:
 def _date(times: SessionTimes) -> int:
     """Return the start of the date of a session in UTC. [ns since the epoch]"""
     return (times.session_date - date(1970, 1, 1)).days * DAY
-
-
-def _written(moment: int) -> str:
-    since = timedelta(microseconds=moment // 1_000)
-    return f"{(datetime(1970, 1, 1, tzinfo=UTC) + since).replace(tzinfo=None).isoformat()}Z"
