@@ -59,7 +59,7 @@ trades = st.lists(
 ).map(trades_of)
 sizes = st.sampled_from(["0.1", "0.25", "1", "5"])
 cuts = st.sampled_from(
-    [{"session": "daily"}, {"session": "weekly", "block_minutes": 240}, {"session": "monthly", "block_minutes": 60},
+    [{"period": "daily"}, {"period": "weekly", "block_minutes": 240}, {"period": "monthly", "block_minutes": 60},
      {"interval": "1h", "block_minutes": 5}, {"interval": "1d"}]
 )  # fmt: skip
 
@@ -134,7 +134,7 @@ PAIRS = {
 def test_it_has_what_a_market_profile_of_the_client_has(client: Any, name: str) -> None:
     make, fetch, schema = PAIRS[name]
     served = fetch(client, interval="1d", session="daily", block_size=50, **DEMO)
-    found = make(client.candles(interval="1m", **DEMO), session="daily", block_size=50)
+    found = make(client.candles(interval="1m", **DEMO), period="daily", block_size=50)
     missing = {"is_final", "buy_volume", "sell_volume"}
     names = [column for column in found.columns if column != "spreading"]
     assert names == [column for column in schema.names if column not in missing]
@@ -155,7 +155,7 @@ def test_it_has_what_a_market_profile_of_the_client_has(client: Any, name: str) 
 @pytest.mark.slow
 def test_analytics_take_it(client: Any) -> None:
     candles = client.candles(interval="1m", **DEMO)
-    profile = aggregate.candle_tpo(candles, session="daily", block_size=50)
+    profile = aggregate.candle_tpo(candles, period="daily", block_size=50)
     served = client.tpo(interval="1d", session="daily", block_size=50, **DEMO)
     ways = [
         partial(value_area, count="tpo_count"),
@@ -233,7 +233,10 @@ def test_a_lost_candle_makes_the_volumes_of_its_session_unknown(broken: dict[str
 
 @pytest.mark.slow
 def test_candles_longer_than_a_time_block_are_refused() -> None:
-    hours = CANDLES.with_columns(interval=pl.lit("1h"))
+    times = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in range(3)]
+    hours = CANDLES.with_columns(
+        pl.Series("timestamp", times, CANDLES.schema["timestamp"]), interval=pl.lit("1h")
+    )
     with pytest.raises(
         QueryError, match=r"block_minutes: got '30 with candles of 60 minutes'.*column interval"
     ):

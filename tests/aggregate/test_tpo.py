@@ -143,11 +143,11 @@ def in_a_tail(row, counts):
     )
 
 
-def plain_tpo(trades, row_of, *, interval, block_size, session=None, block_minutes=30):
+def plain_tpo(trades, row_of, *, interval, block_size, period=None, block_minutes=30):
     """Levels and sessions with loops and dictionaries."""
     sessions = {}
     for trade in sorted(trades, key=lambda trade: (trade["timestamp"], trade["sequence"])):
-        start, end = session_bounds(trade["timestamp"], interval, session)
+        start, end = session_bounds(trade["timestamp"], interval, period)
         sessions.setdefault((trade["exchange"], trade["raw_symbol"], start, end), []).append(trade)
     levels, results = [], []
     for (exchange, symbol, start, end), members in sorted(sessions.items()):
@@ -241,7 +241,7 @@ WAYS = [(interval.alias, None) for interval in Interval] + [("1h", session.alias
 def test_equals_the_plain_loop(oracle, interval, session, block_minutes):
     for seed, block_size in enumerate(["0.1", "0.03"]):
         trades = random_trades(seed)
-        ways = {"interval": interval, "session": session, "block_minutes": block_minutes}
+        ways = {"interval": interval, "period": session, "block_minutes": block_minutes}
         ways["block_size"] = block_size
         got = tpo(trades, **ways).to_dicts(), tpo_sessions(trades, **ways).to_dicts()
         assert got == plain_tpo(trades.to_dicts(), oracle["row"], **ways)
@@ -253,7 +253,7 @@ def test_equals_the_plain_loop(oracle, interval, session, block_minutes):
     [("1d", None, 30), ("15m", None, 240), ("1h", "weekly", 60), ("1h", "monthly", 5)],
 )
 def test_equals_the_plain_loop_on_every_engine(engine, oracle, interval, session, block_minutes):
-    ways = {"interval": interval, "session": session, "block_minutes": block_minutes, "block_size": "0.2"}
+    ways = {"interval": interval, "period": session, "block_minutes": block_minutes, "block_size": "0.2"}
     trades = random_trades(7)
     got = tuple(engine.polars(make(engine.frame(trades), **ways)).to_dicts() for make in (tpo, tpo_sessions))
     assert got == plain_tpo(trades.to_dicts(), oracle["row"], **ways)
@@ -263,7 +263,7 @@ def test_equals_the_plain_loop_on_every_engine(engine, oracle, interval, session
 @pytest.mark.parametrize("session", [None, "monthly"])
 def test_order_of_the_rows_changes_nothing(session):
     trades = random_trades(3)
-    ways = {"interval": "1d", "block_size": "0.1", "session": session}
+    ways = {"interval": "1d", "block_size": "0.1", "period": session}
     for make in (tpo, tpo_sessions):
         first = make(trades, **ways)
         for seed in range(5):
@@ -291,7 +291,7 @@ def test_touches_are_one_row_per_block_and_level(engine):
 @pytest.mark.parametrize("session", [None, "daily", "weekly", "monthly"])
 def test_counts_are_touches_and_volume_is_conserved(session):
     trades = random_trades(11)
-    ways = {"interval": "4h", "block_size": "0.1", "session": session}
+    ways = {"interval": "4h", "block_size": "0.1", "period": session}
     levels, sessions, touches = (make(trades, **ways) for make in (tpo, tpo_sessions, tpo_touches))
     assert levels["tpo_count"].sum() == touches.height
     per_session = levels.group_by(SESSION).agg(pl.col("tpo_count").sum()).sort(SESSION)
@@ -306,7 +306,7 @@ def test_counts_are_touches_and_volume_is_conserved(session):
 @pytest.mark.parametrize("session", [None, "weekly", "monthly"])
 def test_levels_counted_in_cells_are_those_that_are_grouped(session, monkeypatch):
     trades = random_trades(12)
-    ways = {"interval": "4h", "block_size": "0.1", "session": session}
+    ways = {"interval": "4h", "block_size": "0.1", "period": session}
     in_cells = tpo(trades, **ways)
     monkeypatch.setattr(_counts, "_CELLS", 0)
     assert_frame_equal(tpo(trades, **ways), in_cells, check_exact=True)
@@ -432,7 +432,7 @@ def test_a_month_ends_where_the_next_begins(engine, month, days):
     trades = BY_HAND.head(4).with_columns(
         timestamp=pl.Series([first * DAY - 1, first * DAY, (first + days) * DAY - 1, (first + days) * DAY])
     )
-    ways = {"interval": "1d", "session": "monthly", "block_size": 1}
+    ways = {"interval": "1d", "period": "monthly", "block_size": 1}
     got = engine.polars(tpo_touches(engine.frame(trades), **ways))
     blocks = got.group_by("timestamp").agg(pl.col("block_id").unique().sort()).sort("timestamp")
     assert blocks.rows()[1] == (first * DAY, [0, days * 48 - 1])
@@ -478,16 +478,20 @@ def test_duckdb_refuses_more_rows_too():
 @pytest.mark.slow
 def test_names_aliases_and_members_are_one():
     trades = random_trades(1)
-    expected = tpo(trades, interval="1h", block_size=1, session="weekly")
+    expected = tpo(trades, interval="1h", block_size=1, period="weekly")
     for session in ("TPO_SESSION_WEEKLY", TPOSession.WEEKLY):
-        assert tpo(trades, interval="HOUR", block_size="1.0", session=session).equals(expected)
+        assert tpo(trades, interval="HOUR", block_size="1.0", period=session).equals(expected)
 
 
 @each_row(
     ("wrong", "message"),
     [
         ({"interval": "2m"}, "interval: got '2m'"),
-        ({"session": "weakly"}, "session: got 'weakly', expected one of daily, weekly, monthly; .* 'weekly'"),
+        (
+            {"session": "weakly"},
+            "session: got 'weakly', expected a Session, or .* weekly, monthly; .* 'weekly'",
+        ),
+        ({"period": "weakly"}, "period: got 'weakly', expected one of daily, weekly, monthly; .* 'weekly'"),
         ({"block_minutes": 15}, "block_minutes: got 15, expected one of 5, 30, 60, 240"),
         ({"block_size": 0}, "block_size: got 0, expected a positive finite number"),
     ],

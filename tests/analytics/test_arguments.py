@@ -59,6 +59,7 @@ def said(value: Any) -> str:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.NoMatchWarning")  # an exchange that is not there
+@pytest.mark.filterwarnings("ignore::tidytape.errors.GapWarning")  # a window longer than the frame
 @pytest.mark.parametrize("name", FIRST)
 def test_what_can_be_no_argument_is_refused_and_what_is_odd_fails_in_no_other_way(name: str) -> None:
     taken = []

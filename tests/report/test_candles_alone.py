@@ -61,11 +61,11 @@ def test_profiles_are_those_of_the_candles_on_the_tape(lake: Path, tmp_path: Pat
     levels = picture.plots[0].frames[0]
     size = levels["block_size"][0]
     assert (
-        f'aggregate.candle_tpo(candles, session="daily", block_size={size:g}, block_minutes=30)'
+        f'aggregate.candle_tpo(candles, period="daily", block_size={size:g}, block_minutes=30)'
         in section.rule
     )
     assert "made of candles of 15m" in section.rule
-    wanted = aggregate.candle_tpo(candles, session="daily", block_size=size)
+    wanted = aggregate.candle_tpo(candles, period="daily", block_size=size)
     assert levels.select("timestamp", "price", "tpo_count").equals(
         wanted.select("timestamp", "price", "tpo_count")
     )

@@ -554,7 +554,13 @@ class Cut:
             if period is not None:
                 raise QueryError("session", got=session, expected="a Session, or nothing beside ``period``")
             if session not in _WORDS:
-                a_session(session)  # raises
+                raise QueryError(
+                    "session",
+                    got=session,
+                    expected=f"a Session, or ``period``, one of {', '.join(kind.alias for kind in TPOSession)}",
+                    hint=did_you_mean(session, _WORDS)
+                    or "Session.of(name) and Session.parsed(text) make a Session",
+                )
             warn(DeprecationWarning(f"``session`` takes a Session; a length is ``period={session!r}``"))
             session, period = None, session
         if period is not None:

@@ -41,14 +41,14 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
     if not usual_range:  # null, or 0 because the price did not move: there are no levels
         return None
     size = largest_125(usual_range / _LEVELS)
-    arguments: dict[str, Any] = {"session": "daily", "block_size": size, "block_minutes": blocks[0]}
+    arguments: dict[str, Any] = {"period": "daily", "block_size": size, "block_minutes": blocks[0]}
     levels = profile.with_sessions(
         aggregate.candle_tpo(bars, **arguments), aggregate.candle_tpo_sessions(bars, **arguments)
     )
     return Section(
         reading=READING_OF_TIME,
         rule=f"These profiles are made of candles of {candles.interval}, by aggregate.candle_tpo(candles, "
-        f'session="daily", block_size={size}, block_minutes={blocks[0]}): time at each price is exact, because no '
+        f'period="daily", block_size={size}, block_minutes={blocks[0]}): time at each price is exact, because no '
         f"candle is longer than a time block of {blocks[0]} minutes. A volume profile needs trades, and is left out. "
         "The value area holds 70% of the time around the point of control (rule two_row).",
         parts=[

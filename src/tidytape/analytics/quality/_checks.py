@@ -77,6 +77,8 @@ _NUMBERS: Final = sorted(
     | {"quote_volume", "quote_amount"}
 )
 """Columns of numbers."""
+_OF_BLOCKS: Final = frozenset({"block_size_minutes", "block_ids", "sessions"})
+"""Columns of profiles whose sessions have time blocks."""
 _AS_NUMBERS: Final = {
     "interval": None,  # a word that is no interval is a finding, and so is a negative amount
     **{name: Kind.NUMBER for name in _NUMBERS if KINDS.get(name) is not Kind.COUNT},
@@ -193,10 +195,10 @@ def opened(
         else table.series_columns(by, without=not_series)
     )
     columns = _columns(table.schema, keys)
-    # The ``interval`` of a raw trade is the query's, and that of a session is its parts': neither is the row's length.
-    has_lengths = (
-        "interval" in table.names and "period_end" not in table.names and not _is_of_events(table.names)
-    )
+    # The ``interval`` of a raw trade is the query's, and that of a session with time blocks is its parts': neither is
+    # the row's length.
+    is_of_blocks = "period_end" in table.names and not _OF_BLOCKS.isdisjoint(table.names)
+    has_lengths = "interval" in table.names and not is_of_blocks and not _is_of_events(table.names)
     has_grid = interval is not None or has_lengths
     chosen_checks = _applying(checks, table, columns, has_grid=has_grid)
 
