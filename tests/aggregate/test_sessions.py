@@ -171,7 +171,7 @@ def _schedule(session: Session, trades: pl.DataFrame) -> list[tuple[int, int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if "week" not in name and "month" not in name])
 @pytest.mark.parametrize("session", SESSIONS[:4], ids=str)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(trades=trades)
 def test_a_session_alone_gives_its_rows_of_the_whole(
     name: str, session: Session, trades: pl.DataFrame
