@@ -20,7 +20,7 @@ FUNCTIONS = {
     "tpo": lambda trades: aggregate.tpo(trades, interval="1h", block_size="0.1"),
     "tpo_sessions": lambda trades: aggregate.tpo_sessions(trades, interval="1h", block_size="0.1"),
     "tpo_touches": lambda trades: aggregate.tpo_touches(
-        trades, session="monthly", interval="1h", block_size="0.1"
+        trades, period="monthly", interval="1h", block_size="0.1"
     ),
 }
 

@@ -157,6 +157,7 @@ def levels(
     --------
     >>> from datetime import UTC, datetime
     >>> import polars as pl
+    >>> from tidytape import Session
     >>> stocks = Session("09:30", "16:00", zone="America/New_York")
     >>> hours = [(8, 13.5), (8, 14.5), (8, 19.5), (9, 12.5), (9, 13.5)]
     >>> times = [datetime(2024, 8, day, int(hour), int(hour % 1 * 60), tzinfo=UTC) for day, hour in hours]
