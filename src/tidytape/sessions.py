@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidytape.errors import QueryError, TidytapeError, did_you_mean
-from tidytape.times import SECOND
+from tidytape.times import DAY, SECOND
 
 if TYPE_CHECKING:
     import polars as pl
@@ -388,14 +388,7 @@ class Session:
         """
         from tidytape.frames._trading import labelled
 
-        if not isinstance(regular, Session | None):
-            raise QueryError(
-                "regular",
-                got=regular,
-                expected="a Session",
-                hint="Session.of(name), Session.parsed(text) and Session(open, close, zone=…) make one",
-            )
-        return labelled(frame, self, regular)
+        return labelled(frame, self, None if regular is None else a_session(regular, "regular"))
 
     def _between(self, first: date, until: date) -> list[SessionTimes]:
         """Return the sessions whose dates lie in a span, half-open; raise QueryError beyond the reach of int64."""
@@ -417,8 +410,13 @@ class Session:
         return self._after_open(_hour(self.close, "close")) or _ONE_DAY
 
     @property
+    def _half(self) -> int:
+        """Half the length of a whole session by its hours: its middle is so long after its open. [ns]"""
+        return self._length // timedelta(microseconds=2) * 1_000
+
+    @property
     def _trading(self) -> timedelta:
-        """How long a whole session trades by its hours, without its break."""
+        """The length of a whole session by its hours, without its break."""
         begin, end = (self._after_open(_hour(hour, "pause")) for hour in self.pause or (self.open, self.open))
         return self._length - (end - begin)
 
@@ -443,6 +441,32 @@ class SessionTimes(NamedTuple):
     is_early: bool
     break_start: int | None
     break_end: int | None
+
+    @property
+    def date_start(self) -> int:
+        """The start of its date in UTC. [ns since the epoch]"""
+        return (self.session_date - _EPOCH.date()).days * DAY
+
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """When the market trades: two times if there is a break. [ns since the epoch]"""
+        if self.break_start is None or self.break_end is None:
+            return [(self.open, self.close)]
+        return [(self.open, self.break_start), (self.break_end, self.close)]
+
+
+def a_session(argument: object, parameter: str = "session") -> Session:
+    """Return a Session; raise QueryError for anything else."""
+    if not isinstance(argument, Session):
+        hint = "Session.of(name), Session.parsed(text) and Session(open, close, zone=…) make one"
+        raise QueryError(parameter, got=argument, expected="a Session", hint=hint)
+    return argument
+
+
+def unless_utc_day(argument: object) -> Session | None:
+    """Return a Session; None for None, and for the UTC day, which needs none; raise QueryError for anything else."""
+    session = None if argument is None else a_session(argument)
+    return None if session is None or session.is_utc_day else session
 
 
 @lru_cache(1_024)

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.analytics._arguments import a_session
 from tidytape.errors import QueryError
 from tidytape.frames._door import MARKET
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._trading_clock import TradingClock
-from tidytape.sessions import Session
+from tidytape.sessions import Session, unless_utc_day
 from tidytape.times import AnyInterval
 
 STRADDLES: Final = "__straddles"
@@ -36,8 +35,8 @@ def least_distance(table: OpenTable[Any]) -> int | None:
 def length_of_candles(table: OpenTable[Any]) -> nw.Expr:
     """Return the length of each candle; 1 where it is not known, as if the candle were a moment. [ns]
 
-    The column ``interval`` tells it. Without one, candles in memory do that lie in a row, each a whole number of their
-    least distance after the first.
+    It is what the column ``interval`` says. Without that column it is the least distance between candles in memory, if
+    each candle starts a whole number of these distances after the first.
     """
     if "interval" in table.names:
         length = length_of(nw.col("interval"))
@@ -94,9 +93,10 @@ def buckets(
     session: Session | None, length: AnyInterval, rows: Rows
 ) -> tuple[TradingClock | None, Callable[[nw.Expr], nw.Expr]]:
     """Return the clock of a session, and the function of a time that returns the start of its bucket on it."""
-    if session is None or a_session(session).is_utc_day:
+    own_session = unless_utc_day(session)
+    if own_session is None:
         return None, partial(bucket_start, interval=length)
-    clock = TradingClock.of_interval(session, length, rows)
+    clock = TradingClock.of_interval(own_session, length, rows)
     return clock, partial(clock.bucket_start, length=length)
 
 

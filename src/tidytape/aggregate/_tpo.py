@@ -29,7 +29,6 @@ from tidytape.aggregate._counts import VOLUMES as _SUMMED
 from tidytape.aggregate._counts import counted, touches, with_columns_of, with_volumes
 from tidytape.aggregate._minutes import candles_of, needed_of_candles, needed_of_profile, profile_of
 from tidytape.aggregate._trades import candles_without_volume, volume_profile
-from tidytape.analytics._arguments import a_session
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, did_you_mean, warn
 from tidytape.frames import _exact as exact
@@ -41,7 +40,7 @@ from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
 from tidytape.frames._trading_clock import Period, TradingClock
 from tidytape.schema import LISTS, TPO_SESSIONS, schema_of
-from tidytape.sessions import Session
+from tidytape.sessions import Session, unless_utc_day
 from tidytape.times import DAY, MINUTE, SECOND, AnyInterval, interval_of
 
 _NEEDED = (*MARKET, "timestamp", "side", "price", "amount")
@@ -550,6 +549,7 @@ class Cut:
             expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
             raise QueryError("block_minutes", got=block_minutes, expected=expected)
         length: Interval | None = interval_of(interval)
+        periods = f"one of {', '.join(kind.alias for kind in TPOSession)}"
         if isinstance(session, str):
             if period is not None:
                 raise QueryError("session", got=session, expected="a Session, or nothing beside ``period``")
@@ -557,7 +557,7 @@ class Cut:
                 raise QueryError(
                     "session",
                     got=session,
-                    expected=f"a Session, or ``period``, one of {', '.join(kind.alias for kind in TPOSession)}",
+                    expected=f"a Session, or ``period``, {periods}",
                     hint=did_you_mean(session, _WORDS)
                     or "Session.of(name) and Session.parsed(text) make a Session",
                 )
@@ -565,16 +565,13 @@ class Cut:
             session, period = None, session
         if period is not None:
             if str(period) not in _WORDS:
-                expected = "one of " + ", ".join(kind.alias for kind in TPOSession)
-                raise QueryError(
-                    "period", got=period, expected=expected, hint=did_you_mean(str(period), _WORDS)
-                )
+                hint = did_you_mean(str(period), _WORDS)
+                raise QueryError("period", got=period, expected=periods, hint=hint)
             length = _SESSIONS[_WORDS[str(period)]]
         if session is not None and length not in _SESSIONS.values():
             expected = "1d or 1w, with a session, or a ``period``"
             raise QueryError("interval", got=interval, expected=expected)
-        is_of_utc = session is None or a_session(session).is_utc_day
-        return cls(length, int(block_minutes), Grid.of(block_size), None if is_of_utc else session)
+        return cls(length, int(block_minutes), Grid.of(block_size), unless_utc_day(session))
 
     def bound(self, rows: Rows) -> Cut:
         """Return the cut with the session's clock for some rows; without a session the cut as it is."""

@@ -15,7 +15,6 @@ from tidytape.errors import QueryError, nearest
 from tidytape.frames._door import as_list
 from tidytape.frames._kinds import Kind
 from tidytape.query import _values as values
-from tidytape.sessions import Session
 from tidytape.times import INTERVALS, SECOND, interval_hint
 
 
@@ -120,14 +119,6 @@ def flag(parameter: str, argument: object) -> bool:
     if not isinstance(argument, bool | np.bool):
         raise QueryError(parameter, got=argument, expected="True or False")
     return bool(argument)
-
-
-def a_session(argument: object, parameter: str = "session") -> Session:
-    """Return a Session; raise QueryError for anything else."""
-    if not isinstance(argument, Session):
-        hint = "Session.of(name), Session.parsed(text) and Session(open, close, zone=…) make one"
-        raise QueryError(parameter, got=argument, expected="a Session", hint=hint)
-    return argument
 
 
 def duration(parameter: str, argument: object) -> int:

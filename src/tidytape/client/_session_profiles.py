@@ -40,37 +40,27 @@ def profile_fields(
     QueryError
         If the client cannot compute what the arguments ask for.
     """
-    fields = dict(arguments)
-    del fields["session"]
-    block_size = fields.pop("block_size")
-    block_minutes, interval = fields.pop("block_minutes"), fields.pop("interval")
-    reasons = {
-        "interval": (interval not in {None, "1d"}, interval, "1d or nothing, with a Session"),
-        "block_size": (
-            block_size is None,
-            None,
-            "the height of a level, with a Session: the client computes here",
-        ),
-        "limit": (fields["limit"] is not None, fields["limit"], "start and end, with a Session"),
-        "group_by": (fields["group_by"] is not None, fields["group_by"], "nothing, with a Session"),
-        "sort_direction": (
-            fields["sort_direction"] != "asc",
-            fields["sort_direction"],
-            "asc, with a Session",
-        ),
+    fields = {name: value for name, value in arguments.items() if name not in {"session", "interval"}}
+    allowed: dict[str, tuple[tuple[object, ...], str]] = {
+        "interval": ((None, "1d"), "1d or nothing"),
+        "limit": ((None,), "start and end"),
+        "group_by": ((None,), "nothing"),
+        "sort_direction": (("asc",), "asc"),
     }
-    for parameter, (is_wrong, got, expected) in reasons.items():
-        if is_wrong:
-            raise QueryError(parameter, got=got, expected=expected)
+    for parameter, (values, expected) in allowed.items():
+        if arguments[parameter] not in values:
+            raise QueryError(parameter, got=arguments[parameter], expected=f"{expected}, with a Session")
+    block_size, block_minutes = fields.pop("block_size"), fields.pop("block_minutes")
+    if block_size is None:
+        expected = "the height of a level, with a Session: the client computes here"
+        raise QueryError("block_size", got=None, expected=expected)
     options = {"session": session, "block_size": block_size}
     if block_minutes is not None:
         options["block_minutes"] = block_minutes
     return fields | {"interval": "1m"}, partial(_computed, options=options, of_sessions=of_sessions)
 
 
-def _computed(
-    minutes: pl.DataFrame, *, options: Mapping[str, Any], of_sessions: bool = False
-) -> pl.DataFrame:
+def _computed(minutes: pl.DataFrame, *, options: Mapping[str, Any], of_sessions: bool) -> pl.DataFrame:
     """Return the levels, or the sessions, of minute candles by side; whether a session goes on is not known."""
     import polars as pl
 

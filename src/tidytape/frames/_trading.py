@@ -65,18 +65,21 @@ def with_session(
     [None, 390]
     """
     spans = [
-        (times.open, times.close, _midnight(times), times.break_start or 0, times.break_end or 0)
+        (times.open, times.close, times.date_start, times.break_start or 0, times.break_end or 0)
         for times in sessions_near(session, first, last)
     ]
     return with_span(rows, nw.col(by), by_day_of(spans), _FACTS, prefix=prefix)
 
 
-def by_day_of(spans: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
-    """Return the spans that overlap each UTC day, by its start; a span begins with its beginning and its end. [ns]"""
+def by_day_of(spans: Iterable[tuple[int, ...]], *key: int) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return the spans that overlap each UTC day, by the start of the day and a key of the spans.
+
+    A span is its beginning, its end and other facts. [ns since the epoch]
+    """
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for span in spans:
-        for day in days_of(span[0], span[1]):
-            by_day.setdefault((day,), []).append(span)
+    for begin, end, *facts in spans:
+        for day in range(begin - begin % DAY, end, DAY):
+            by_day.setdefault((day, *key), []).append((begin, end, *facts))
     return by_day
 
 
@@ -121,9 +124,8 @@ def with_trading_time(
     facts = ("begin", "end", "before", "is_trading", "last_start", "of_year")
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for is_long in (False, True):
-        for span in _trading_spans(session, first - WEEK, last + 2 * WEEK, is_long=is_long):
-            for day in days_of(span[0], span[1]):
-                by_day.setdefault((day, int(is_long)), []).append(span)
+        spans_of_length = _trading_spans(session, first - WEEK, last + 2 * WEEK, is_long=is_long)
+        by_day |= by_day_of(spans_of_length, int(is_long))
     time = nw.col(by)
     spans = with_span(rows, time, by_day, facts, keys=["__is_long"], prefix="__span_")
     return spans.select(
@@ -143,11 +145,10 @@ def _trading_spans(session: Session, start: int, end: int, *, is_long: bool) -> 
         year: len(session._between(date(year, 1, 1), date(year + 1, 1, 1)))
         for year in {times.session_date.year for times in sessions}
     }
-    half = session._length // timedelta(microseconds=2) * 1_000
     traded = number = 0
     for times in sessions:
-        number, middle = of_year[times.session_date.year], times.open + half
-        parts = [(middle, middle + 1)] if is_long else parts_of(times)
+        number, middle = of_year[times.session_date.year], times.open + session._half
+        parts = [(middle, middle + 1)] if is_long else times.parts
         for begin, stop in parts:
             # The last time from which on the next trade is the first after a night; none before a break ends.
             last_start = begin if start < begin and (is_long or begin != times.break_end) else begin - DAY
@@ -156,16 +157,6 @@ def _trading_spans(session: Session, start: int, end: int, *, is_long: bool) -> 
             yield begin, stop, traded, 1, last_start, number
             traded, start = traded + stop - begin, stop
     yield start, end, traded, 0, end, number
-
-
-def _midnight(times: SessionTimes) -> int:
-    """Return the start of the date of a session in UTC. [ns since the epoch]"""
-    return (times.session_date - date(1970, 1, 1)).days * DAY
-
-
-def days_of(start: int, end: int) -> range:
-    """Return the starts of the UTC days that a span overlaps. [ns since the epoch]"""
-    return range(start - start % DAY, end, DAY)
 
 
 def with_span(
@@ -294,20 +285,13 @@ def _parts(sessions: Iterable[SessionTimes], *, is_long: bool) -> Iterator[tuple
     """Yield the times in which a market trades; for long intervals the dates of its sessions. [ns]"""
     for times in sessions:
         if is_long:
-            yield _midnight(times), _midnight(times) + 1
+            yield times.date_start, times.date_start + 1
         else:
-            yield from parts_of(times)
-
-
-def parts_of(times: SessionTimes) -> list[tuple[int, int]]:
-    """Return the times of a session in which the market trades: two if there is a break. [ns since the epoch]"""
-    if times.break_start is None or times.break_end is None:
-        return [(times.open, times.close)]
-    return [(times.open, times.break_start), (times.break_end, times.close)]
+            yield from times.parts
 
 
 def on_session_dates(rows: nw.LazyFrame[Any], session: Session) -> nw.LazyFrame[Any]:
-    """Move ``__bucket`` of rows of a day or longer to the interval that has the date of their session.
+    """Let ``__bucket`` of each row of a day or longer be the interval that has the date of the row's session.
 
     A row belongs to the session in which ``timestamp`` lies or which closes then, and else to the first one whose
     middle lies in its ``__length`` from then on. A row at 00:00 UTC that is no open stays: its time is a date already.
@@ -323,18 +307,15 @@ def on_session_dates(rows: nw.LazyFrame[Any], session: Session) -> nw.LazyFrame[
     2
     """
     time, length = nw.col("timestamp"), nw.col("__length")
-    half = session._length // timedelta(microseconds=2) * 1_000
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     lengths = rows.filter(~time.is_null(), length >= DAY).group_by("__length")
     for long, first, last in lengths.agg(first=time.min(), last=time.max()).collect("polars").rows():
-        last_close = first - long
+        last_close, spans = first - long, list[tuple[int, ...]]()
         for times in sessions_near(session, first, last + long):
-            begin = min(times.open, max(last_close + 1, times.open + half - long + 1))
-            for day in days_of(begin, times.close + 1):
-                by_day.setdefault((day, long), []).append(
-                    (begin, times.close + 1, times.open, _midnight(times))
-                )
+            begin = min(times.open, max(last_close + 1, times.open + session._half - long + 1))
+            spans.append((begin, times.close + 1, times.open, times.date_start))
             last_close = times.close
+        by_day |= by_day_of(spans, long)
     if not by_day:
         return rows
     in_spans = with_span(
@@ -357,9 +338,8 @@ def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> 
     for intervals in traded:
         begins, ends = intervals.begins.tolist(), intervals.ends.tolist()
         around = [0, *ends[:-1]], [*begins[1:], 0]
-        for run in zip(begins, ends, intervals.before.tolist(), *around, strict=True):
-            for day in days_of(run[0], run[1]):
-                by_day.setdefault((day, intervals.length), []).append(run)
+        runs = zip(begins, ends, intervals.before.tolist(), *around, strict=True)
+        by_day |= by_day_of(runs, intervals.length)
     bucket, length = nw.col("__bucket"), nw.col("__length")
     facts = ("begin", "end", "before", "last_end", "next_begin")
     found = with_span(rows, bucket, by_day, facts, keys=["__length"], prefix="__run_")
@@ -438,7 +418,7 @@ def trading_days(session: Session, first: int, last: int, balance: int) -> list[
             balance_end += times.break_end - times.break_start
         begin, balance_end = min(prior_close, times.open), min(balance_end, times.close)
         days.append(
-            TradingDay(begin, times.close, times.open, balance_end, _midnight(times), prior_close, number)
+            TradingDay(begin, times.close, times.open, balance_end, times.date_start, prior_close, number)
         )
         prior_close = times.close
     return days

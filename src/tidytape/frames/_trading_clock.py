@@ -7,16 +7,16 @@ the world again at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 from tidytape.frames._times import bucket_start
-from tidytape.frames._trading import by_day_of, numbers_table, parts_of, span_of, with_span
+from tidytape.frames._trading import by_day_of, numbers_table, span_of, with_span
 from tidytape.sessions import Session
 from tidytape.times import DAY, MINUTE, SECOND, WEEK, AnyInterval, FrameInterval
 
@@ -86,7 +86,7 @@ class TradingClock:
     @property
     def has_whole_minutes(self) -> bool:
         """Whether the market opens and closes on whole minutes."""
-        return all(time % MINUTE == 0 for part in self._parts() for time in (part.begin, part.end))
+        return all(time % MINUTE == 0 for part in self._parts for time in (part.begin, part.end))
 
     def running(self, rows: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
         """Add a time as this clock shows it, which stands still while the market is closed. [ns]
@@ -94,11 +94,10 @@ class TradingClock:
         ``__is_open`` says whether the market trades then, ``__opened`` what the clock showed at the open of the
         session. All three are null before the first session.
         """
-        parts = [*self._parts()]
-        ends = [*(part.begin for part in parts[1:]), self.last + _LONG]
+        ends = [*(part.begin for part in self._parts[1:]), self.last + _LONG]
         spans = [
             (part.begin, end, part.shown, part.end - part.begin, part.opened)
-            for part, end in zip(parts, ends, strict=False)
+            for part, end in zip(self._parts, ends, strict=False)
         ]
         facts = ("begin", "end", "before", "traded", "opened")
         added = {name, "__is_open", "__opened"}
@@ -143,7 +142,7 @@ class TradingClock:
 
     def _told(self, rows: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
         """Add a time of this clock as the time in the world, null where the clock never shows it. [ns]"""
-        spans = [(part.shown, part.shown + part.end - part.begin, part.begin) for part in self._parts()]
+        spans = [(part.shown, part.shown + part.end - part.begin, part.begin) for part in self._parts]
         found = with_span(rows, time, by_day_of(spans), ("shown", "until", "begin"), prefix="__span_")
         others = [column for column in rows.collect_schema().names() if column != name]
         told = nw.col("__span_begin") + (time - nw.col("__span_shown"))
@@ -152,7 +151,7 @@ class TradingClock:
     def with_closes(self, rows: nw.LazyFrame[Any], name: str) -> nw.LazyFrame[Any]:
         """Add the close of the last session of the period in which ``timestamp`` lies on this clock. [ns]"""
         length = self.length.nanoseconds
-        closes = {part.shown // length * length: part.end for part in self._parts()}
+        closes = {part.shown // length * length: part.end for part in self._parts}
         table = numbers_table(rows, {"__period": [*closes], name: [*closes.values()]})
         others = [column for column in rows.collect_schema().names() if column != name]
         period = bucket_start(nw.col("timestamp"), self.length)
@@ -165,23 +164,25 @@ class TradingClock:
 
     def now(self, time: int) -> int:
         """Return a time on this clock, while the market is closed that of the next open. [ns]"""
-        for part in replace(self, first=time, last=time + 60 * DAY)._parts():
+        for part in replace(self, first=time, last=time + 60 * DAY)._parts:
             if time < part.end:
                 return part.shown + max(0, time - part.begin)
         return 2**62  # the market does not open again
 
-    def _parts(self) -> Iterator[_Part]:
-        """Yield the times in which the market trades."""
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        """The times in which the market trades."""
         first = self._start(_day(self.first) - _NEARBY)
         last = _day(self.last) + _NEARBY + timedelta(days=_LONGEST[self.period])
-        period, shown = None, 0
+        parts, period, shown = list[_Part](), None, 0
         for times in self.session._between(first, last):
             if period != (period := self._start(times.session_date)):
                 shown = self._number(period) * self.length.nanoseconds
             opened = shown
-            for begin, end in parts_of(times):
-                yield _Part(begin, end, shown, opened)
+            for begin, end in times.parts:
+                parts.append(_Part(begin, end, shown, opened))
                 shown += end - begin
+        return parts
 
     def _start(self, day: date) -> date:
         """Return the first date of the period in which a date lies."""

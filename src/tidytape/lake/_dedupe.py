@@ -233,7 +233,8 @@ def _in_lake(run: list[tuple[Part, pl.DataFrame]], stored: Stored, table: Table)
         return table.empty().select(columns)
     keys = pl.concat(frame.lazy().select(table.key) for _, frame in run)
     rows = stored(ranges).select(columns)
-    # Streaming, so that the lake's rows are never all in memory. Mostly there are none, and no keys to look up.
+    # Streaming, so that the lake's rows are never all in memory. Mostly the lake has no row in these ranges: then
+    # nothing is joined.
     first_row = rows.head(1).collect(engine="streaming")
     if first_row.is_empty():
         return first_row

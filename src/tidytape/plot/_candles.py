@@ -39,7 +39,7 @@ def candles(
         [UTC], ``open``, ``high``, ``low`` and ``close`` [quote per coin; of open interest as ``amount_unit`` says];
         identity columns, if present, give title, units and interval. A row that lacks a price is a gap.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     session : Session, optional
@@ -105,7 +105,7 @@ def volume(
         As for `candles`. Uses ``timestamp`` [UTC] and ``volume`` [as ``amount_unit`` says]. A row that lacks its volume
         is a gap.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     quote : str, optional

@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 from matplotlib.dates import num2date
 
-from tidytape.analytics._arguments import a_session
 from tidytape.frames._trading import TradedIntervals
 from tidytape.plot import _style as style
 from tidytape.plot._model import Floats, Panel, Rule
 from tidytape.plot._series import Bars, dates_of
-from tidytape.sessions import Session
+from tidytape.sessions import Session, a_session
 from tidytape.times import DAY, SECOND
 
 B = TypeVar("B", bound=Bars)

@@ -54,7 +54,7 @@ def completeness(
         Uses ``start`` and ``end`` [UTC], ``completeness`` [1], and, if present, ``expected`` and ``present``; the other
         columns name the series.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise, as high as the rows need.
     timezone : str or tzinfo

@@ -59,7 +59,7 @@ def coverage(
         and ``last_timestamp`` [UTC], and, if present, ``tables``, ``rows``, ``gaps``, ``longest_gap``, ``gap_starts``
         and ``gap_ends``.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise, as high as the rows need.
     timezone : str or tzinfo

@@ -33,7 +33,7 @@ def premium(
         As `tidytape.analytics.cross.premium` returns it. Uses ``timestamp`` [UTC], ``premium`` [1] and, for the label,
         ``reference_rule``. A market whose premium is always 0, such as the reference itself, has no line.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -133,7 +133,7 @@ def market_share(
     most : int, > 0
         How many markets have an area of their own; the areas of the smaller ones are added up.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo

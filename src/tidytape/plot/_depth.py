@@ -87,7 +87,7 @@ def depth(
         per coin] and ``size`` [as ``amount_unit`` says]. If ``block_size`` says how high a level is, the level is drawn
         at its middle, otherwise at its price. Rows that lack a value, and sizes that are not above 0, do not count.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     at : epoch seconds, datetime, date or ISO 8601 string, optional
@@ -218,7 +218,7 @@ def slippage(
     book : frame, n rows, key (timestamp, side, price), any order
         As for `depth`.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     at : epoch seconds, datetime, date or ISO 8601 string, optional

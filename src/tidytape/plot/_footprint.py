@@ -92,7 +92,7 @@ def footprint(
         Schema VOLUME_PROFILE_AGG of one market. Uses ``timestamp`` [UTC], ``price`` [quote per coin], ``buy_volume``
         and ``sell_volume`` [as ``amount_unit`` says]. A level that lacks a value is not drawn.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     row_size : float or Decimal, > 0, optional

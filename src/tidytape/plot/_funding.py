@@ -55,7 +55,7 @@ def funding(
         column it is 8 hours, to which the client converts rates unless you ask for something else. The title says
         which interval was used.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo

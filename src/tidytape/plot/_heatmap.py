@@ -124,7 +124,7 @@ def book_heatmap(
         that starts at its ``timestamp``; a missing timestamp is a gap. Rows that lack a value, and sizes that are not
         above 0, are not drawn.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     block_size : float or Decimal, > 0, optional

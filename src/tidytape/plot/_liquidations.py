@@ -65,7 +65,7 @@ def liquidations(
     candles : frame, m rows, key timestamp; optional
         Candles of the same coin, whose ``close`` is drawn as a line with an axis at the right. [quote per coin]
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     quote : str, optional
@@ -189,7 +189,7 @@ def liquidation_heatmap(
     candles : frame, m rows, key timestamp; optional
         Candles of the same coin, whose ``close`` is drawn as a line. [quote per coin]
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     block_size : float or Decimal, > 0, optional

@@ -111,7 +111,7 @@ def market_profile(
         `tidytape.analytics.profile.with_sessions` adds. Without ``period_end`` a session is as long as the time blocks
         of the longest one, or as the time to the next one.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     style : {"blocks", "letters"}

@@ -115,7 +115,7 @@ def draw_on(
     axes : sequence of Axes
         The axes, from the top down.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     is_new : bool
         Whether the figure was made for this picture.
     key : Axes, optional

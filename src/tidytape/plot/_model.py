@@ -28,8 +28,8 @@ class Axis:
 
     Attributes
     ----------
-    kind : {"number", "price", "amount", "days", "time"}
-        Prices have all their digits, amounts few characters, days to expiry round numbers.
+    kind : {"number", "price", "amount", "time"}
+        What it shows: prices have all their digits, amounts few characters.
     window : (float, float), optional
         Start of the first interval and end of the last one; the limits are wider by a margin. [d]
     fixed : mapping of float to str, optional

@@ -68,7 +68,7 @@ def open_interest(
         Columns on which the two frames are matched, as in `tidytape.analytics.flow.oi_price_quadrant`: ``"coin"`` for
         candles of another market of the same coin.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     axes : matplotlib.axes.Axes, or sequence of three; optional
         Where to draw: one axes without candles; with candles three, from the top down. A new figure otherwise.
     timezone : str or tzinfo

@@ -71,7 +71,7 @@ def order_flow(
         (``client.candles(by_side=True)``), trades, or any frame with ``timestamp``, ``buy_volume`` and ``sell_volume``.
         Its volumes are summed over the intervals of the candles. [as ``amount_unit`` says]
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     axes : sequence of three matplotlib.axes.Axes, optional
         Where to draw: the axes of price, delta and CVD. Let them share their x axis (``sharex=True``) to move together.
         By default those of a new figure.

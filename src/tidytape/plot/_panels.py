@@ -118,7 +118,7 @@ def candles_with_profile(
         together; the legend then names them. It must cover all candles that have a volume; if it covers a longer time,
         the legend says which.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     axes : what `panels` returns, or sequence of three matplotlib.axes.Axes; optional
         Where to draw: the axes of price, profile and volume. Let them share their axes to move together. By default
         those of `panels` in a new figure.

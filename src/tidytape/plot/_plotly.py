@@ -87,7 +87,7 @@ def figure(
     dark : bool
         Whether the background is dark.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     timezone : str or tzinfo
         Zone of the time axis.
     height : float

@@ -82,7 +82,7 @@ def volume_profile(
         [as ``amount_unit`` says], or ``volume`` if it has neither, such as a profile of candles. Levels of one price
         are added up over all timestamps, and the title says over how many. A level that lacks a value does not count.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     share, rule, tie, stop

@@ -67,7 +67,7 @@ def smile(
         nearest to the forward, so that smiles of a day and of a year are equally wide; the picture shows 5 on either
         side. "strike": K.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo

@@ -148,7 +148,7 @@ class Ground:
         return _DARK if _luminance(self.around_face) < _EQUAL_CONTRAST else _LIGHT
 
     def look(self, index: int) -> dict[str, Any]:
-        """Return colour and dashes of one of several marks; a colour that is used again has other dashes."""
+        """Return the colour and the dashes of one of several marks; where a colour comes again, the dashes differ."""
         colours = self.inside.series
         return {
             "colour": colours[index % len(colours)],

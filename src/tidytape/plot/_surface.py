@@ -62,7 +62,7 @@ def surface(
         that near expiries have as much room as far ones; the picture shows 5 on either side. By default "deviation"
         for fits and "moneyness" for other frames.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo

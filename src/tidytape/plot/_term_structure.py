@@ -64,7 +64,7 @@ def term_structure(
         Whether to draw a map, which takes one symbol. By default a map is drawn if the frame has one symbol and more
         than 6 times.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo

@@ -56,7 +56,7 @@ def volatility(
         Realised volatility to draw beside the implied one, as `tidytape.analytics.options.realized_volatility` returns
         it.
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -150,7 +150,7 @@ def skew(
         `tidytape.analytics.options.term_structure` return it, with ``days`` [d] in place of ``tenor``. Uses
         ``timestamp`` [UTC] and ``skew`` or a column such as ``rr25_call_minus_put`` [vol points].
     title : str, optional
-        Title in place of that of the picture; an empty one is no title.
+        The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -259,7 +259,7 @@ def _add_lines(
     timezone: str | tzinfo,
     others: Sequence[Line] = (),
 ) -> None:
-    """Show a line per time to expiry, and other lines."""
+    """Fill the panel with one line of volatility per time to expiry, and with ``others``, such as the realised one."""
     panel.over_time(timezone)
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = []

@@ -21,7 +21,7 @@ from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake, hygiene
 from tidytape.lake.ingest import Csv, Market
 from tidytape.lake.ingest import ingest as ingest_layout
-from tidytape.lake.ingest._session_dates import on_session_dates
+from tidytape.lake.ingest._session_dates import on_utc_days
 from tidytape.times import DAY
 
 STOCKS = "09:30-16:00 America/New_York Mon-Fri"
@@ -220,7 +220,7 @@ def test_no_candle_that_moves_is_known_before_its_session_closes(session: str, d
     for row in stated.schedule(date, date + timedelta(days=1)).iter_rows(named=True):
         midnight = datetime(date.year, date.month, date.day, tzinfo=ZoneInfo(stated.zone)).astimezone(UTC)
         starts = pl.Series([row["open"], midnight]).dt.epoch("ns")
-        moved = on_session_dates(pl.DataFrame({"timestamp": starts, "interval": DAY}), stated)["timestamp"]
+        moved = on_utc_days(pl.DataFrame({"timestamp": starts, "interval": DAY}), stated)["timestamp"]
         closes = pl.Series([row["close"]]).dt.epoch("ns").item()
         for start, now in zip(starts, moved, strict=True):
             date_start = int(datetime(date.year, date.month, date.day, tzinfo=UTC).timestamp()) * 10**9
@@ -272,7 +272,7 @@ def test_a_candle_moves_to_the_date_of_its_session_alone(
         return start
 
     candles = pl.DataFrame({"timestamp": pl.Series(starts).dt.epoch("ns"), "interval": DAY})
-    moved = on_session_dates(candles, stated)["timestamp"].cast(pl.Datetime("ns", "UTC"))
+    moved = on_utc_days(candles, stated)["timestamp"].cast(pl.Datetime("ns", "UTC"))
     assert moved.dt.strftime("%F %T").to_list() == [f"{date_of(start):%F %T}" for start in starts]
     hours = candles.with_columns(interval=pl.lit(DAY // 24))
-    assert on_session_dates(hours, stated).equals(hours)
+    assert on_utc_days(hours, stated).equals(hours)

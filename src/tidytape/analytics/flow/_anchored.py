@@ -33,7 +33,7 @@ from tidytape.frames._times import bucket_by, length_of
 from tidytape.frames._trading import sessions_near, span_of, with_session
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit, require_unit
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.sessions import Session
+from tidytape.sessions import Session, a_session
 from tidytape.times import MONDAY, SECOND, WEEK, AnyInterval, frame_interval
 
 IS_KNOWN: Final = "__is_known"
@@ -346,7 +346,7 @@ def sessions_of(
         try:
             arguments.length("session", session)
         except QueryError:
-            arguments.a_session(session)
+            a_session(session)
         warn(DeprecationWarning(f"``session`` takes a Session; a length is ``period={session!r}``"))
         period = session
     name = "period" if session is None else "session"

@@ -12,7 +12,6 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import (
     VolatilityUnit,
-    a_session,
     integer,
     nanoseconds,
     one_of,
@@ -28,7 +27,7 @@ from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import LATEST, joined
 from tidytape.frames._sorted import in_order, is_new
 from tidytape.frames._table import OpenTable
-from tidytape.sessions import Session
+from tidytape.sessions import Session, unless_utc_day
 from tidytape.times import DAY, frame_interval
 
 _REALIZED = ("realized_volatility", "estimator", "window", "overnight")
@@ -214,9 +213,10 @@ def realized_volatility(
     )
     nights = None
     # The day of the service has no night.
-    if session is not None and not a_session(session).is_utc_day:
+    closing_session = unless_utc_day(session)
+    if closing_session is not None:
         table = OpenTable.of(table, optional=["open"])
-        nights = Nights(session, keeps=overnight == "keep", has_open="open" in table.names)
+        nights = Nights(closing_session, keeps=overnight == "keep", has_open="open" in table.names)
         prices = [name for name in OHLC if name in prices or (name == "open" and nights.has_open)]
     series_columns = table.series_columns(by, without=("timestamp", *OHLC, *_REALIZED))
     # Some engines need a partition column for a window function, and engines sort null times differently.
@@ -312,7 +312,7 @@ def _with_variance(candles: Any, keys: list[str], estimator: str, window: int, n
 def _warn_of_gaps(
     candles: Any, series_columns: list[str], estimator: str, window: int, nights: Nights | None
 ) -> None:
-    """Warn if a series is long enough for the window, but no candles follow one another for so long."""
+    """Warn if a series has enough candles for the window, but no run of candles without a gap is as long as that."""
     needed = window if nights is None and _RETURNS.isdisjoint(_TERMS[estimator]) else window + 1
     runs = candles.with_columns(__run=nw.col("__follows").is_null().cast(nw.Int64).cum_sum())
     longest, most = (

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.analytics._arguments import a_session
 from tidytape.analytics._series import SESSION_END
 from tidytape.analytics.profile._levels import MOST_MINUTES, block_length
 from tidytape.analytics.profile._opening import SESSION, Profiles
@@ -17,8 +16,9 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
-from tidytape.frames._trading import by_day_of, parts_of, sessions_near, span_of, with_span
-from tidytape.sessions import Session
+from tidytape.frames._trading import by_day_of, sessions_near, span_of, with_span
+from tidytape.query._values import TimeLike
+from tidytape.sessions import Session, a_session
 from tidytape.times import DAY, MINUTE, SECOND
 
 _NEARBY: Final = 93
@@ -57,7 +57,7 @@ class BlockEnds:
             length = nw.when(fits).then(length)
         else:
             sessions = sessions_near(a_session(session), *span_of(table.rows), days=_NEARBY)
-            traded = [part for times in sessions for part in parts_of(times)]
+            traded = [part for times in sessions for part in times.parts]
             before = accumulate((end - begin for begin, end in traded), initial=0)
             parts = [(*part, since) for part, since in zip(traded, before, strict=False)]
             fits = nw.col(SESSION).is_in([begin for begin, _ in traded]) | nw.col(SESSION).is_null()
@@ -71,6 +71,15 @@ class BlockEnds:
                 raise QueryError("session", got=got, expected=expected)
         session_end = {"session_end": SESSION_END} if SESSION_END in table.names else {}
         return cls({"began": SESSION, "length": length, **session_end}, parts)
+
+    @classmethod
+    def at(
+        cls, now: TimeLike | None, profiles: Profiles[Any], block_minutes: object, session: Session | None
+    ) -> BlockEnds | None:
+        """Return the ends that tell which block is in progress at a time; None without one, for then no block is."""
+        if session is not None:
+            a_session(session)
+        return None if now is None else cls.of(profiles, block_minutes, session)
 
     def added(self, rows: Rows, block: str, name: str) -> Rows:
         """Add the end of a block, but no later than its session's; null if its length is unknown. [ns]"""

@@ -32,7 +32,7 @@ from tidytape.frames._trading import (
     with_trading_day,
 )
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
-from tidytape.sessions import Session
+from tidytape.sessions import Session, a_session
 from tidytape.times import DAY, MINUTE, SECOND
 
 _At = Literal["prior_close", "open", "initial_balance"]
@@ -171,9 +171,9 @@ def levels(
     >>> friday["known_at"].isoformat()
     '2024-08-09T14:30:00+00:00'
     """
-    arguments.a_session(session)
+    a_session(session)
     if regular is not None:
-        arguments.a_session(regular, "regular")
+        a_session(regular, "regular")
     arguments.one_of("at", at, get_args(_At))
     arguments.one_of("spreading", spreading, get_args(_Spreading))
     rules, grid = Rules(share, rule, tie, stop, poc_tie), Grid.of(block_size)

@@ -10,7 +10,6 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._arguments import a_session
 from tidytape.analytics.profile._block_ends import BlockEnds
 from tidytape.analytics.profile._levels import checked_minutes, row_price, touched_rows
 from tidytape.analytics.profile._opening import SESSION, Profiles, opened
@@ -321,9 +320,7 @@ def _opened_rows(
         times=[] if now is None else [SESSION],
         blocks=True,
     )
-    if session is not None:
-        a_session(session)
-    ends = None if now is None else BlockEnds.of(profiles, block_minutes, session)
+    ends = BlockEnds.at(now, profiles, block_minutes, session)
     rows = touched_rows(profiles, None if ends is None else ends.context)
     return profiles, with_ends(rows, profiles, now=now, ends=ends)
 

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._arguments import a_session, one_of
+from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._block_ends import BlockEnds
 from tidytape.analytics.profile._day_type import (
     DAY_FEATURES,
@@ -219,9 +219,7 @@ def summary(
         features(rows, keys, min_second=min_second),
     ]
     if sessions.has_blocks:
-        if session is not None:
-            a_session(session)
-        block_ends = None if now is None else BlockEnds.of(sessions, block_minutes, session)
+        block_ends = BlockEnds.at(now, sessions, block_minutes, session)
         context = {} if block_ends is None else block_ends.context
         length = {"block_length": block_length(sessions, block_minutes)}
         block_rows = _shared(touched_rows(sessions, {**length, **context}))

@@ -29,7 +29,7 @@ from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
 from tidytape.frames._trading import on_session_dates, span_of, with_numbers
-from tidytape.sessions import Session
+from tidytape.sessions import Session, unless_utc_day
 from tidytape.times import DAY, HOUR
 
 CHECKS: Final = {
@@ -216,10 +216,11 @@ def opened(
     if has_grid:
         rows = with_grid(rows, interval, table)
     # The market of the service never closes.
-    has_session = session is not None and not arguments.a_session(session).is_utc_day and has_grid
-    if session is not None and has_session:
-        rows = on_session_dates(rows, session)
-        traded = traded_intervals(rows.filter("__timed", nw.col("__step") > 0), session)
+    closing_session = unless_utc_day(session)
+    has_session = has_grid and closing_session is not None
+    if has_grid and closing_session is not None:
+        rows = on_session_dates(rows, closing_session)
+        traded = traded_intervals(rows.filter("__timed", nw.col("__step") > 0), closing_session)
         latest = nw.max_horizontal("timestamp", nw.when("__timed").then("__bucket"))
         newest = span_of(rows.select(timestamp=latest))[1] + 1
         rows = with_numbers(rows, traded).with_columns(

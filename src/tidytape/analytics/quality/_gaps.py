@@ -17,7 +17,7 @@ from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import FEW_WORDS, bucket_by, interval_words, length_of
 from tidytape.frames._trading import TradedIntervals, on_session_dates, with_numbers
 from tidytape.query._values import TimeLike, epoch_seconds
-from tidytape.sessions import Session
+from tidytape.sessions import Session, a_session
 from tidytape.times import SECOND, WEEK
 
 
@@ -93,7 +93,7 @@ def gaps(
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
     times = dict.fromkeys(("start", "end"), "timestamp")
     if session is not None:
-        rows = on_session_dates(rows, arguments.a_session(session))
+        rows = on_session_dates(rows, a_session(session))
         runs = _gaps_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
         return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
     series_columns = [*keys, "__step", "__length"]
@@ -196,7 +196,7 @@ def completeness(
     if session is not None:
         if every is not None:
             raise QueryError("every", got=every, expected="none beside a session")
-        rows = on_session_dates(rows, arguments.a_session(session))
+        rows = on_session_dates(rows, a_session(session))
         counts = _counted_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
         return table.closed(counts, sort=keys, times={"start": "timestamp", "end": "timestamp"})
     series_columns = [*keys, "__step", "__length"]

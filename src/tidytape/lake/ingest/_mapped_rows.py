@@ -45,7 +45,7 @@ from tidytape.lake.ingest._fields import (
 )
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._mapped import BY_ROWS, Mapped
-from tidytape.lake.ingest._session_dates import on_session_dates, with_allowed_starts
+from tidytape.lake.ingest._session_dates import on_utc_days, with_allowed_starts
 from tidytape.lake.ingest._time import DATE, ISO, Zone, from_epoch, unit_of
 from tidytape.times import MINUTE, SECOND
 
@@ -258,7 +258,7 @@ class MappedRows:
             if self.layout.stamped == "end":
                 events = events.with_columns(timestamp=_start_of(pl.col("timestamp"), pl.col("interval")))
             if (session := self.job.market.stated_session) is not None:
-                events = with_allowed_starts(impossible(on_session_dates(events, session)), session)
+                events = with_allowed_starts(impossible(on_utc_days(events, session)), session)
             else:
                 events = impossible(events)
             events = self.parsed.bad.take(events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
+from datetime import datetime, time
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -19,8 +19,8 @@ _IS_OFF = (pl.col("interval") == DAY) & (_START % DAY != 0) & _START.is_between(
 """Whether a candle of a day starts at another time than 00:00 UTC."""
 
 
-def on_session_dates(candles: pl.DataFrame, session: Session) -> pl.DataFrame:
-    """Move candles of days to the dates of their sessions, from 00:00 UTC, as the service has days.
+def on_utc_days(candles: pl.DataFrame, session: Session) -> pl.DataFrame:
+    """Move each candle of a day to 00:00 UTC of its session's date, where the service has a day begin.
 
     A candle moves if it starts at the open of a session, or at midnight of the session's date in its zone, and the
     session closes by the end of this date in UTC. All others stay, and so does one that starts at 00:00 UTC: its time
@@ -46,7 +46,7 @@ def on_session_dates(candles: pl.DataFrame, session: Session) -> pl.DataFrame:
     >>> stocks = Session("09:30", "16:00", zone="America/New_York")
     >>> starts = [datetime(2024, 8, 8, 13, 30), datetime(2024, 8, 9, 4), datetime(2024, 8, 10, 4)]
     >>> candles = pl.DataFrame({"timestamp": pl.Series(starts).dt.epoch("ns"), "interval": DAY})
-    >>> on_session_dates(candles, stocks)["timestamp"].cast(pl.Datetime("ns")).dt.strftime("%d %H:%M").to_list()
+    >>> on_utc_days(candles, stocks)["timestamp"].cast(pl.Datetime("ns")).dt.strftime("%d %H:%M").to_list()
     ['08 00:00', '09 00:00', '10 04:00']
     """
     starts = candles.filter(_IS_OFF)["timestamp"]
@@ -55,13 +55,13 @@ def on_session_dates(candles: pl.DataFrame, session: Session) -> pl.DataFrame:
     dates: dict[int, int] = {}
     for times in sessions_near(session, starts.min(), starts.max()):  # type: ignore[arg-type]  # of integers
         # The service knows a candle of a day at the end of the day: it must not hold what came later.
-        if times.close <= _date(times) + DAY:
-            dates |= dict.fromkeys(_starts(times, session), _date(times))
+        if times.close <= times.date_start + DAY:
+            dates |= dict.fromkeys(_starts(times, session), times.date_start)
     return candles.with_columns(timestamp=pl.when(_IS_OFF).then(_START.replace(dates)).otherwise(_START))
 
 
 def with_allowed_starts(candles: pl.DataFrame, session: Session) -> pl.DataFrame:
-    """Say in the ``reason`` of candles of days that `on_session_dates` left where they were when they may start.
+    """Add to the ``reason`` of each candle of a day that `on_utc_days` did not move when such a candle may start.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def _reason(start: int, session: Session) -> str | None:
     return f"no candle of its length starts at {written_time(start)}: " + (
         f"that of the nearest session, of {times.session_date}, starts at its open, {opens}, or at midnight in "
         f"{session.zone}, {midnight}, or at 00:00 UTC of its date"
-        if times.close <= _date(times) + DAY
+        if times.close <= times.date_start + DAY
         else f"the session of {times.session_date} closes at {closes}, after the end of this date in UTC, when the "
         "lake's candle of a day counts as known; ingest minutes or hours, or state the regular hours"
     )
@@ -98,8 +98,3 @@ def _starts(times: SessionTimes, session: Session) -> tuple[int, int]:
     """Return the open of a session, and midnight of its date in its zone. [ns since the epoch]"""
     midnight = datetime.combine(times.session_date, time(), ZoneInfo(session.zone))
     return times.open, int(midnight.timestamp()) * SECOND
-
-
-def _date(times: SessionTimes) -> int:
-    """Return the start of the date of a session in UTC. [ns since the epoch]"""
-    return (times.session_date - date(1970, 1, 1)).days * DAY

@@ -15,7 +15,7 @@ A notebook shows a figure that a cell returns; ``figure.write_html("candles.html
 
 Every function also takes
 
-- ``title`` : str, optional. Title in place of that of the picture; an empty one is no title.
+- ``title`` : str, optional. The title, in place of the picture's own; an empty text shows none.
 - ``timezone`` : str or tzinfo. Zone of the time axis. Plotly has no time zones, so all times are shown with the offset
   from UTC that the zone has at the first time. If the offset changes later, the axis label names the offset shown.
 - ``dark`` : bool. Whether the background of the figure is dark.
