@@ -352,6 +352,13 @@ def test_coverage_says_when_spans_began_and_ended(client):
 
 
 @pytest.mark.slow
+def test_prices_at_the_right_have_round_ticks_of_their_own(client):
+    """An axis over another takes the places of its ticks from that one, unless it is told not to."""
+    candles = client.candles(interval="1h", **PERP, **DAYS)
+    figure = interactive.liquidations(client.liquidations(interval="1h", **PERP, **DAYS), candles=candles)
+    assert (figure.layout.yaxis2.overlaying, figure.layout.yaxis2.tickmode) == ("y", "auto")
+
+
 def test_liquidations_of_shorts_are_said_without_a_sign(client):
     figure = interactive.liquidations(client.liquidations(interval="15m", **PERP, **DAYS))
     (shorts,) = [trace for trace in figure.data if trace.name == "Shorts liquidated"]

@@ -145,7 +145,8 @@ class _Page:
             if panel.twin is not None:
                 twin = _Drawn(self, panel.twin, x, f"y{len(self.places) + 1}", panel.legend)
                 look = {"overlaying": y, "side": "right", "showgrid": False}
-                self._add_axis(axes, twin.y, twin.axis("y") | look, panel)
+                # Else Plotly puts the ticks where the other axis has them, whatever numbers those are.
+                self._add_axis(axes, twin.y, {"tickmode": "auto"} | twin.axis("y") | look, panel)
                 twin.add_marks()
             if panel is not self.panels[0] and panel.title:
                 drawn.annotate(panel.title, 12, x=0, y=1, xanchor="left", yanchor="bottom")
