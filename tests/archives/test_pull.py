@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 import exchange_apis as apis
 import tidytape
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
+from tidytape.lake import Lake, LakeWriter
 from tidytape.lake.ingest import Market, ingest
 
 SYMBOLS = ["BTC/USDT", "BTC/USDT:USDT", "BTC/USD:BTC"]
@@ -109,6 +111,44 @@ def test_a_second_pull_asks_only_for_what_is_new(exchange: Any, tmp_path: Path) 
     paths = [path for path, _ in exchange.asked if "time" not in path]
     assert len(paths) == 2
     assert all("funding" in path for path in paths)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", [["funding", "candles"], ["trades", "open_interest"]])
+@pytest.mark.parametrize("place", range(1, 3), ids=["linear", "inverse"])
+def test_killed_at_any_commit_a_second_pull_gives_the_lake_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: list[str], place: int
+) -> None:
+    """A kill before each commit in turn: also between the rows of a market and the market."""
+
+    def pulled(lake: Path) -> dict[str, pl.DataFrame]:
+        with apis.opened("bybit") as exchange:
+            tidytape.pull(exchange, SYMBOLS[place], data=data, lake=lake, **ALL)
+        tables = {name: rows_of(lake, name, MARKETS["bybit"][place]) for name in data}
+        return tables | {"markets": Lake(lake).markets()}
+
+    whole = pulled(tmp_path / "once")
+    for kill in count():
+        commits = count()
+
+        def killed(original: Any, commits: Iterator[int] = commits, kill: int = kill) -> Any:
+            def until_killed(*arguments: Any, **options: Any) -> Any:
+                if next(commits) >= kill:
+                    raise KeyboardInterrupt
+                return original(*arguments, **options)
+
+            return until_killed
+
+        lake = tmp_path / str(kill)
+        with monkeypatch.context() as patch:
+            for name in ("append", "register", "_note"):
+                patch.setattr(LakeWriter, name, killed(getattr(LakeWriter, name)))
+            with suppress(KeyboardInterrupt):
+                pulled(lake)
+                break
+        ended = pulled(lake)
+        assert all(ended[name].equals(frame) for name, frame in whole.items()), kill
+    assert kill > 3
 
 
 def test_an_earlier_start_asks_only_for_what_is_before(exchange: Any, tmp_path: Path) -> None:

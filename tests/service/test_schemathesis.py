@@ -130,10 +130,15 @@ def what_fits_is_answered(ctx: CheckContext, response: Response, case: Any) -> N
 
 @schemathesis.hook
 def before_call(context: HookContext, case: Any, kwargs: dict[str, Any]) -> None:
-    """Bring random parameters of points to fit their data type."""
+    """Write 10.0 as 10, which JSON schema takes for one integer, and bring random parameters of points to fit."""
+    case.query = {name: _as_written(value) for name, value in case.query.items()}
     if _is_fitted(case):
         chance = crc32(repr(case.query).encode())  # the first of an enumeration is drawn far too often
         case.query = fitted(case.query, list(DATA_TYPES.values())[chance % len(DATA_TYPES)])
+
+
+def _as_written(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _is_fitted(case: Any) -> bool:

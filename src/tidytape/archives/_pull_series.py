@@ -105,9 +105,10 @@ class Series:
         market = self.lake.markets().filter(
             pl.col("exchange") == exchange, pl.col("raw_symbol") == raw_symbol
         )
-        # Candles of a market that is not registered are of a pull that was killed.
-        has_candles = self.kind.table is RECORDED_CANDLES and not market.is_empty()
-        parts = self._empty(self._stored(*self.window)) if has_candles else [self.window]
+        parts, since = [self.window], market["available_since"].min()
+        if self.kind.table is RECORDED_CANDLES and since is not None:
+            # Candles from before the market's time are of a pull that was killed before it registered the market.
+            parts = self._empty(self._stored(max(since, self.window[0]), self.window[1]))
         asked = self._asked()
         return [rest for part in parts for rest in without(part, [asked] if asked else [])]
 
