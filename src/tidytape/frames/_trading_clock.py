@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Period = Literal["daily", "weekly", "monthly"]
-_EPOCH: Final = date(1970, 1, 1)
+_EPOCH, _MONDAY = date(1970, 1, 1), date(1970, 1, 5)
 _LONGEST: Final[Mapping[Period | None, int]] = {None: 0, "daily": 1, "weekly": 7, "monthly": 31}
 """How many days a period has at most. [d]"""
 _NEARBY: Final = timedelta(days=3)
@@ -169,12 +169,12 @@ class TradingClock:
     @cached_property
     def parts(self) -> list[Part]:
         """The times in which the clock runs."""
-        first = self._start(_day(self.first) - _NEARBY)
-        last = _day(self.last) + _NEARBY + timedelta(days=_LONGEST[self.period])
-        parts, period, shown, end = list[Part](), date.min, 0, -(2**63)
-        for times in self.session._between(first, last):
-            if self.period and period != (start := self._start(times.session_date)):
-                period, shown = start, self._number(start) * self.length.nanoseconds
+        nearby = _NEARBY + timedelta(days=_LONGEST[self.period])  # the whole period of the first time
+        parts, end = list[Part](), -(2**63)
+        shown = 0 if self.period is None else -(2**63)
+        for times in self.session._between(_day(self.first) - nearby, _day(self.last) + nearby):
+            if self.period:
+                shown = max(shown, self._number(times.session_date) * self.length.nanoseconds)
             goes_on = self.period is None and bool(parts) and times.open == parts[-1].end
             opened, date_start = parts[-1].opened if goes_on else shown, times.date_start
             for opens, closes in [(date_start, date_start + 1)] if self.has_dates else times.parts:
@@ -210,17 +210,11 @@ class TradingClock:
                 facts = part.shown, part.end - part.begin, *part[3:], *following[3:]
                 yield part.begin, following.begin, *facts
 
-    def _start(self, day: date) -> date:
-        """Return the first date of the period in which a date lies."""
+    def _number(self, day: date) -> int:
+        """Return the number of the period in which a date lies."""
         if self.period == "monthly":
-            return day.replace(day=1)
-        return day - timedelta(days=day.weekday()) if self.period == "weekly" else day
-
-    def _number(self, start: date) -> int:
-        """Return the number of the period that begins at a date."""
-        if self.period == "monthly":
-            return (start.year - _EPOCH.year) * 12 + start.month - 1
-        return (start - _EPOCH).days // _LONGEST[self.period]
+            return (day.year - _EPOCH.year) * 12 + day.month - 1
+        return (day - (_MONDAY if self.period == "weekly" else _EPOCH)).days // _LONGEST[self.period]
 
 
 class Part(NamedTuple):

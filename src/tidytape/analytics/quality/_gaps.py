@@ -97,13 +97,14 @@ def gaps(
     bucket, length, on_clock = nw.col("__bucket"), nw.col("__length"), nw.col("__on_clock")
     present, outside = rows.filter(~on_clock.is_null()) if clocks else rows, list[Rows]()
     # The intervals just outside the window count as present, so that a gap can begin or end at its edge.
-    for edge, beyond in ((since, -length), (until, 0)):
+    for edge, is_start in ((since, True), (until, False)):
         if edge is not None:
             first = first_from(edge)
-            present = present.filter(bucket >= first if edge is since else bucket < first)
+            present = present.filter(bucket >= first if is_start else bucket < first)
             series = rows.select(*series_columns).unique()
             series = with_trading_time(series, first, "__on_clock", clocks, ["__length"])
-            outside.append(series.select(*series_columns, __on_clock=on_clock + beyond))
+            place = on_clock - length if is_start else on_clock
+            outside.append(series.select(*series_columns, __on_clock=place))
     runs = (
         nw.concat([present.select(*series_columns, "__on_clock").unique(), *outside])
         .with_columns(
@@ -244,17 +245,17 @@ def placed(
     It is null if the market does not trade in the interval. With a session, ``__bucket`` of a row of a day or longer
     becomes that of the session's date. Without a session, it is ``__bucket``.
     """
-    clocks: dict[tuple[int, ...], TradingClock] = {}
+    clocks: Clocks = {}
     if session is not None:
         rows = on_session_dates(rows, a_session(session))
         valid = rows.filter(~nw.col("timestamp").is_null(), nw.col("__step") > 0)
         bounds = valid.group_by("__length").agg(first=nw.col("__bucket").min(), last=nw.col("__bucket").max())
         lengths = bounds.collect("polars").rows()
-        times = [time for _, *ends in lengths for time in ends]
-        times += [time for time in (since, until) if time is not None]
-        for length, *_ in lengths:
-            clock = TradingClock.of_intervals(session, length, min(times), max(times) + WEEK)
-            clocks[(length,)] = clock
+        times = [time for row in [*lengths, (0, since, until)] for time in row[1:] if time is not None]
+        clocks = {
+            (length,): TradingClock.of_intervals(session, length, min(times), max(times) + WEEK)
+            for length, *_ in lengths
+        }
     rows = with_trading_time(rows, nw.col("__bucket"), "__on_clock", clocks, ["__length"])
     return rows.with_columns(__on_clock=nw.when("__is_open").then("__on_clock")) if clocks else rows, clocks
 
