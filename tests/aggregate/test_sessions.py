@@ -214,6 +214,44 @@ def test_the_clock_runs_while_the_market_trades_and_its_times_can_be_told(
         assert kept == [time for time, opens in zip(times, is_open, strict=True) if opens]
 
 
+@pytest.mark.parametrize("session", SESSIONS, ids=str)
+@settings(max_examples=20)
+@given(minutes=st.lists(st.integers(0, 60 * 1_440), min_size=1, max_size=40))
+def test_a_clock_without_a_period_counts_the_time_in_which_the_market_trades(
+    session: Session, minutes: list[int]
+) -> None:
+    times = sorted({START + minute * MINUTE for minute in minutes})
+    rows: Any = nw.from_native(pl.LazyFrame({"timestamp": times}))
+    clock = TradingClock(session, times[0], times[-1])
+    shown = clock.running(rows, nw.col("timestamp"), "timestamp")
+    parts = _trading(session, times)
+    traded = [sum(max(0, min(time, end) - begin) for begin, end in parts) for time in times]
+    on_clock = shown.collect()["timestamp"].to_list()
+    assert [time - on_clock[0] for time in on_clock] == [time - traded[0] for time in traded]
+    # A clock that stands still tells the time at which it runs again.
+    next_times = [
+        next(max(time, begin) for begin, end in parts if time < end) for time in times
+        if time < parts[-1][1]
+    ]  # fmt: skip
+    assert clock.told(shown).collect()["timestamp"].to_list()[: len(next_times)] == next_times
+    # Before a night it has reached the open already, and in a break it has not.
+    starts = shown.with_columns(is_start=nw.col("timestamp") == nw.col("__opened")).collect()["is_start"]
+    opens = [begin for begin, _ in _schedule_near(session, times)]
+    closes = [end for _, end in _schedule_near(session, times)]
+    in_sessions = [
+        any(begin < time < end for begin, end in zip(opens, closes, strict=True)) for time in times
+    ]
+    joined = [time in opens and time in closes for time in times]
+    expected = [not inside and not both for inside, both in zip(in_sessions, joined, strict=True)]
+    assert starts.to_list() == expected
+
+
+def _schedule_near(session: Session, times: list[int]) -> list[tuple[int, int]]:
+    days = [datetime.fromtimestamp(time / 1e9, UTC).date() for time in (times[0], times[-1])]
+    rows = session.schedule(days[0] - timedelta(days=3), days[1] + timedelta(days=3)).select("open", "close")
+    return [tuple(int(time.timestamp()) * 10**9 for time in row) for row in rows.rows()]  # type: ignore[misc]
+
+
 def _trading(session: Session, times: list[int]) -> list[tuple[int, int]]:
     days = [datetime.fromtimestamp(time / 1e9, UTC).date() for time in (times[0], times[-1])]
     found = list[tuple[int, int]]()

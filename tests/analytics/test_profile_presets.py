@@ -153,3 +153,27 @@ def test_arguments_are_checked(options, named):
     with pytest.raises(QueryError) as caught:
         profile.value_area(levels(1, 2).with_columns(tpo_count=1), by="day", **options)
     assert caught.value.parameter == named
+
+
+@pytest.mark.parametrize("rows", [1, 4, 9])
+def test_shapes_and_nodes_of_a_number_of_rows_are_those_of_the_rows_counted_by_hand(rows: int) -> None:
+    random = np.random.default_rng(rows)
+    prices, volumes = np.sort(random.choice(200, 60, replace=False)) / 8, random.integers(1, 40, 60) * 1.0
+    frame = pl.DataFrame({"day": 1, "price": prices, "volume": volumes})
+    height = (prices[-1] - prices[0]) / rows
+    places = np.minimum((prices - prices[0]) // height, rows - 1)
+    by_hand = pl.DataFrame({"day": 1, "price": places, "volume": volumes})
+    assert_frame_equal(
+        profile.shape(frame, by="day", rows=rows), profile.shape(by_hand, by="day", row_size=1)
+    )
+    expected = profile.nodes(by_hand, by="day", row_size=1, within=1)
+    expected = expected.with_columns(pl.col("low", "high") * height + prices[0])
+    assert_frame_equal(profile.nodes(frame, by="day", rows=rows, within=1), expected)
+
+
+@pytest.mark.parametrize("function", [profile.shape, profile.nodes])
+def test_shapes_and_nodes_refuse_rows_as_value_areas_do(function):
+    frame = pl.DataFrame({"day": 1, "price": [1.0, 2.0], "volume": 1.0, "tpo_count": 1.0})
+    for more in ({"rows": 0}, {"rows": 2, "row_size": 1}, {"rows": 2, "count": "tpo_count"}):
+        with pytest.raises(QueryError, match="rows"):
+            function(frame, by="day", **more)

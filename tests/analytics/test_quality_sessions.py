@@ -239,9 +239,71 @@ def test_candles_of_days_count_to_their_sessions_on_every_engine(engine: Engine)
     assert late.select("exchange", "count").rows() == [("Y", 11)]
 
 
-def test_spans_beside_a_session_are_refused() -> None:
-    with pytest.raises(QueryError, match="every: got '1d', expected none beside a session"):
-        quality.completeness(_frame([0], "1h"), session=NEW_YORK, every="1d")
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60),
+    st.sampled_from([NEW_YORK, TOKYO, FUTURES, Session.of("FX")]),
+    st.sampled_from(["5m", "30m", "1h", "1d"]),
+    st.sampled_from(["2h", "1d", "1w"]),
+    st.booleans(),
+)
+def test_spans_expect_the_intervals_in_which_the_market_trades(
+    minutes: list[int],
+    session: Session,
+    interval: str,
+    every: str,
+    is_bounded: bool,  # noqa: FBT001
+) -> None:
+    length, frame = MINUTES[interval], _frame(minutes, interval)
+    step, span = timedelta(minutes=length), {"2h": 2, "1d": 24, "1w": 168}[every] * timedelta(hours=1)
+    expected = _expected(session, length)
+    starts = {START + timedelta(minutes=minute // length * length) for minute in minutes}
+    if interval == "1d":
+        starts = {_day_of(session, START + timedelta(minutes=minute)) for minute in minutes}
+    present, window = sorted(starts & {*expected}), dict[str, datetime]()
+    if is_bounded:
+        window = {"start": START + timedelta(days=1, minutes=7), "end": START + timedelta(days=6, minutes=7)}
+    assume(present or window)
+    first = window.get("start", present[0] if present else START)
+    last = window.get("end", present[-1] + step if present else START)
+    monday = datetime(2024, 10, 28, tzinfo=UTC)
+    spans: dict[datetime, list[datetime]] = {}
+    for time in expected:
+        if first <= time < last:
+            spans.setdefault(time - (time - monday) % span, []).append(time)
+    got = quality.completeness(frame, session=session, every=every, **window)
+    assert got.select("start", "end", "expected", "present").rows() == [
+        (times[0], times[-1] + step, len(times), len(starts & {*times})) for times in spans.values()
+    ]
+    whole = quality.completeness(frame, session=session, **window)
+    assert got["expected"].sum() == whole["expected"].sum()
+    assert got["present"].sum() == whole["present"].sum()
+
+
+def test_a_day_off_has_no_span_and_a_day_that_ends_early_expects_less() -> None:
+    # Thanksgiving of 2024, the Friday that closes at 13:00, and the weekend.
+    opens = NEW_YORK.schedule("2024-11-27", "2024-12-03").select("open", "close").rows()
+    times = [time for row in opens for time in pl.datetime_range(*row, "30m", closed="left", eager=True)]
+    frame = pl.DataFrame({"timestamp": times[:-1], "interval": "30m", "exchange": "X"})
+    days = quality.completeness(frame, session=NEW_YORK, every="1d", end="2024-12-03")
+    counts = days.select(pl.col("start").dt.day(), "expected", "present").rows()
+    assert counts == [(27, 13, 13), (29, 7, 7), (2, 13, 12)]
+
+
+def test_a_window_in_which_the_market_is_closed_expects_nothing() -> None:
+    weekend = {"start": "2024-11-02", "end": "2024-11-04"}
+    count = quality.completeness(_frame([600], "1h"), session=NEW_YORK, **weekend)
+    assert count.select("expected", "present", "completeness").rows() == [(0, 0, None)]
+    assert count["start"].to_list() == [datetime(2024, 11, 2, tzinfo=UTC)]
+    assert quality.completeness(_frame([600], "1h"), session=NEW_YORK, every="1d", **weekend).is_empty()
+
+
+@pytest.mark.slow
+def test_spans_are_the_same_on_every_engine(engine: Engine) -> None:
+    frame = _frame([*range(0, 60 * 24 * 8, 95)], "1h").cast({"timestamp": pl.Datetime("us", "UTC")})
+    expected = quality.completeness(frame, session=FUTURES, every="1d")
+    got = engine.polars(quality.completeness(engine.frame(frame), session=FUTURES, every="1d")).sort("start")
+    assert got.select("expected", "present").rows() == expected.select("expected", "present").rows()
 
 
 @settings(deadline=None, max_examples=30)

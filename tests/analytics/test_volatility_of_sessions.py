@@ -391,3 +391,47 @@ def test_other_estimators_need_the_open() -> None:
         options.realized_volatility(
             closes, window=2, interval="30m", session=NEW_YORK, estimator="yang_zhang"
         )
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        # Its middle lies before 00:00 UTC of its date: 21:00 to 00:45 UTC in summer.
+        Session("10:00", "13:45", zone="Pacific/Auckland"),
+        Session("15:00", "19:30", zone="America/New_York", days_off=["2024-11-28"]),
+        FUTURES,
+        NEW_YORK,
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("interval", ["1d", "1w"])
+def test_candles_at_midnight_utc_of_their_dates_are_those_at_the_open(
+    session: Session, interval: str
+) -> None:
+    dates = session.schedule("2024-10-28", "2025-01-06").select("session_date", "open")
+    if interval == "1w":
+        dates = dates.unique(pl.col("session_date").dt.truncate("1w"), keep="first", maintain_order=True)
+    midnights = dates["session_date"]
+    midnights = midnights.dt.truncate("1w") if interval == "1w" else midnights
+    at_open = _candles(dates["open"].to_list(), interval=interval)
+    at_midnight = at_open.with_columns(
+        timestamp=midnights.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    )
+    for arguments in ({}, {"estimator": "yang_zhang", "overnight": "drop"}):
+        expected = _volatilities(at_open, window=4, session=session, **arguments)
+        assert expected[:4] == [None] * 4
+        assert None not in expected[4:]
+        assert _volatilities(at_midnight, window=4, session=session, **arguments) == expected
+
+
+def test_weeks_that_begin_with_a_day_off_follow_one_another() -> None:
+    # Memorial Day is the Monday of the fourth week.
+    stocks = Session("09:30", "16:00", zone="America/New_York", days_off=["2024-05-27"])
+    weeks = stocks.schedule("2024-05-06", "2024-06-29").with_columns(
+        week=pl.col("session_date").dt.truncate("1w")
+    ).unique("week", keep="first", maintain_order=True)  # fmt: skip
+    frame = _candles(weeks["open"].to_list(), interval="1w")
+    got = _volatilities(frame, window=2, session=stocks)
+    assert None not in got[2:]
+    mondays = weeks["week"].cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    assert _volatilities(frame.with_columns(timestamp=mondays), window=2, session=stocks) == got

@@ -80,6 +80,21 @@ def test_without_points_the_columns_stay(client: Any) -> None:
     assert none.schema == full.schema
 
 
+def test_a_warning_speaks_of_the_profiles_that_were_asked_for(client: Any, tmp_path: Path) -> None:
+    asked = ASKED | {"start": "2024-09-05", "end": "2024-09-06", "session": STOCKS}
+    query = client.query.tpo_sessions(**asked)
+    for fetch in (
+        lambda: client.tpo(**asked),
+        lambda: client.tpo_sessions(**asked),
+        lambda: [*client.iter_frames(query)],
+        lambda: client.to_parquet(query, tmp_path / "none.parquet"),
+    ):
+        with pytest.warns(tidytape.EmptyAnswerWarning, match="BTCUSDT has TPO_AGG from .*, and none in"):
+            fetch()
+    with pytest.warns(tidytape.EmptyAnswerWarning, match="DEMO_STOCKS BTC has no TPO_AGG"):
+        client.tpo(**ASKED | {"exchange": ["DEMO_SPOT", "DEMO_STOCKS"]}, session=STOCKS)
+
+
 def test_a_tape_replays_it(tmp_path: Path) -> None:
     with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
         recorded = client.tpo(**ASKED, session=STOCKS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
@@ -73,8 +74,11 @@ def _check_source(
     interval: str,
     source: str | None = None,
     session: Session | None = None,
-) -> None:
-    """Raise QueryError unless ``interval`` is a multiple of all intervals of the points, and each lies in one."""
+) -> OpenTable[Any]:
+    """Raise QueryError unless ``interval`` is a multiple of all intervals of the points, and each lies in one.
+
+    The points in memory get the column `STRADDLES`, so that nobody looks for such points again.
+    """
     length = frame_interval(interval)
     if source is None:
         for finer in intervals_of(points):
@@ -82,12 +86,10 @@ def _check_source(
     if points.is_eager and (source is not None or "interval" in points.names):
         rows = points.rows.filter(~nw.col("timestamp").is_null())
         clock, start_of = buckets(session, length, rows)
-        require_whole(
-            with_straddles(rows, _own_length(source), start_of, clock),
-            "interval",
-            session,
-            parameter="points",
-        )
+        rows = with_straddles(rows, _own_length(source), start_of, clock)
+        require_whole(rows, "interval", session, parameter="points")
+        points = replace(points, rows=points.rows.with_columns(nw.lit(value=False).alias(STRADDLES)))
+    return points
 
 
 def _require_multiple(coarser: FrameInterval, finer: FrameInterval) -> None:
@@ -239,7 +241,7 @@ def _on_clock(
 ) -> Rows:
     """Return the points of times at which the market trades, on its clock; those that lie in two intervals unknown."""
     names = points.collect_schema().names()
-    if source is None and "interval" not in names:
+    if STRADDLES in names or (source is None and "interval" not in names):
         return clock.open_rows(points)
     rows = with_straddles(points, _own_length(source), start_of, clock)
     known = (nw.when(~nw.col(STRADDLES)).then(nw.col(name)).alias(name) for name in columns if name in names)

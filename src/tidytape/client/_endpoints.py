@@ -37,7 +37,7 @@ from tidytape.client._lists import ListMethods
 from tidytape.client._live import Keep, Live
 from tidytape.client._metadata import Metadata
 from tidytape.client._plans import Plan, PlanPart, planned
-from tidytape.client._reasons import Reason, in_every_part, warn_of_empty
+from tidytape.client._reasons import Reason, in_every_part, of_type, warn_of_empty
 from tidytape.client._series import FetchQuery, SeriesMethods, arguments_of, refuse_ignored
 from tidytape.client._settings import Backend, Settings, one_of
 from tidytape.client._steps import Call, Flow, closed_error
@@ -815,6 +815,8 @@ def _finished(query: FetchQuery, answer: pl.DataFrame, metadata: Metadata) -> tu
     if query.finish is None:
         return answer, metadata
     frame = query.finish(travelling(answer, query.queries[0].type[0]))
+    if query.session is not None:  # the caller asked for profiles, and the client for minutes
+        metadata = replace(metadata, reason=of_type(metadata.reason, "TPO_AGG"))
     return frame, metadata.of(frame)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import polars as pl
@@ -34,7 +34,7 @@ class Reason:
         window. ``SUMMED``: the points are sums over ``exchanges``. ``NO_SIDE``: some trades have no side, so no side
         counts them.
     data_type : str
-        The data type of the query.
+        The data type that the query asks for.
     exchange, raw_symbol, coin : str or None
         The market; all are None if the reason holds for every market.
     start, end : int
@@ -299,13 +299,19 @@ def _datetime(ns: int | None) -> datetime | None:
 
 
 def in_every_part(window: Window, parts: Sequence[Sequence[Reason]]) -> tuple[Reason, ...]:
-    """Return the reasons of the markets that have no points in any part of a window."""
+    """Return the reasons of the markets that have no points in any part of a window, of the data type of the parts."""
     reasons = [[reason for reason in part if reason.code is not NoteCode.PART] for part in parts]
     empty_in_all = (
         set.intersection(*({reason.market for reason in part} for part in reasons)) if parts else set()
     )
     notes = [reason.note for part in reasons for reason in part if reason.market in empty_in_all]
-    return reasons_of(window, notes, pl.DataFrame(), now=time.time()) if notes else ()
+    data_type = next((reason.data_type for part in parts for reason in part), window.data_type)
+    return of_type(reasons_of(window, notes, pl.DataFrame(), now=time.time()), data_type) if notes else ()
+
+
+def of_type(reasons: Iterable[Reason], data_type: str) -> tuple[Reason, ...]:
+    """Return reasons with another data type: that of what is computed from the points that are not there."""
+    return tuple(replace(reason, data_type=data_type) for reason in reasons)
 
 
 def in_words(reasons: Sequence[Reason]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidytape.catalogue import TPOSession
 from tidytape.errors import QueryError
+from tidytape.frames._trading import sessions_near
 from tidytape.sessions import Session
 from tidytape.times import SECOND
 
@@ -79,13 +80,8 @@ def whole_sessions(session: Session, start: int, end: int) -> tuple[int, int]:
     QueryError
         If no session opens in the window, or one opens within a minute.
     """
-    nearby = timedelta(days=3)
-    first, last = (datetime.fromtimestamp(time, UTC).date() for time in (start, end))
-    sessions = [
-        times
-        for times in session._between(first - nearby, last + nearby)
-        if start * SECOND <= times.open < end * SECOND
-    ]
+    nearby = sessions_near(session, start * SECOND, end * SECOND)
+    sessions = [times for times in nearby if start * SECOND <= times.open < end * SECOND]
     if not sessions:
         window = " to ".join(f"{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%MZ}" for time in (start, end))
         raise QueryError("start", got=window, expected=f"a window in which a session of {session} opens")

@@ -417,7 +417,7 @@ def tabular(
     *,
     kinds: Mapping[str, Kind | None] | Callable[..., Mapping[str, Kind | None]] | None = None,
     optional: Sequence[str] = (),
-    check: Callable[..., None] | None = None,
+    check: Callable[..., OpenTable[Any]] | None = None,
     new_times: Mapping[str, str] | None = None,
     sort: Sequence[str] = (),
     in_parts: bool = False,
@@ -435,7 +435,8 @@ def tabular(
     kinds, optional
         As in `OpenTable.of`; ``kinds`` may be a function of the keyword arguments too.
     check : function, optional
-        A function of the `OpenTable` and of the keyword arguments of a call that raises QueryError.
+        A function of the `OpenTable` and of the keyword arguments of a call that raises QueryError, and returns the
+        table to go on with.
     new_times, sort, in_parts, main
         As ``times``, ``sort``, ``in_parts`` and ``main`` of `OpenTable.closed`; ``main`` may be a function of the
         keyword arguments too.
@@ -457,7 +458,7 @@ def tabular(
             own_kinds = kinds(**kwargs) if callable(kinds) else kinds
             table = OpenTable.of(frame, columns, kinds=own_kinds, optional=optional)
             if check is not None:
-                check(table, **kwargs)
+                table = check(table, **kwargs)
             return table.closed(
                 core(table.rows, *args, **kwargs),
                 sort=sort,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from matplotlib.dates import num2date
 
-from tidytape.frames._trading import TradedIntervals
+from tidytape.frames._trading_clock import TradingClock
 from tidytape.plot import _style as style
 from tidytape.plot._model import Floats, Panel, Rule
 from tidytape.plot._series import Bars, dates_of
@@ -39,7 +39,7 @@ def inside(series: B, session: Session | None) -> tuple[B, tuple[Floats, Floats]
         return series, None
     start = np.rint(series.start * (DAY // SECOND)).astype(np.int64) * SECOND
     length = round(series.width * (DAY // SECOND)) * SECOND
-    traded = TradedIntervals.of(a_session(session), length, int(start[0]), int(start[-1]) + length)
+    traded = TradingClock.of_intervals(a_session(session), length, int(start[0]), int(start[-1]) + length)
     run = np.searchsorted(traded.begins, start, side="right") - 1
     is_inside = (run >= 0) & (start < traded.ends[run])
     is_shown = (traded.ends > start[0]) & (traded.begins <= start[-1])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 import narwhals.stable.v2 as nw
 
 from tidytape.frames._table import Rows
-from tidytape.frames._trading import span_of, with_trading_time
+from tidytape.frames._trading import on_session_dates, span_of
+from tidytape.frames._trading_clock import Clocks, TradingClock, with_trading_time
 from tidytape.sessions import Session
-from tidytape.times import DAY
+from tidytape.times import DAY, SECOND, WEEK
 
 _IS_LONG, _IS_START = nw.col("__is_long") == 1, nw.col("__is_start")
 """Whether a candle lasts a day or longer; and whether the market was closed before it."""
@@ -44,24 +45,38 @@ class Nights:
     def placed(self, candles: Rows) -> Rows:
         """Add where each candle lies in the trading time.
 
-        ``__from`` and ``__until``, the trading time before its start and before its end, see `with_trading_time`; and
-        ``__is_closed``, 1 if the market does not trade in it. Such a candle has no ``__length``.
+        ``__from`` and ``__until``, the trading time before its start and before its end; a candle of a day or longer
+        counts sessions, in place of time: those whose dates lie in it. ``__is_start``, whether the market was closed
+        before it next trades, ``__of_year``, the sessions whose dates lie in the year of the session in which it does,
+        and ``__is_closed``, 1 if it does not trade in the candle. Such a candle has no ``__length``.
         """
         first, last = span_of(candles)
         length, number = nw.col("__length"), nw.lit(1, nw.Int64())
         candles = candles.with_columns(
-            __end=nw.col("timestamp") + length,
+            __bucket=nw.col("timestamp"),
             __is_long=nw.when(length >= DAY).then(number).otherwise(nw.lit(0, nw.Int64())),
         )
-        for prefix, time in (("__", "timestamp"), ("__end_", "__end")):
-            candles = with_trading_time(candles, self.session, first=first, last=last, prefix=prefix, by=time)
-        trades = nw.col("__end_traded") > nw.col("__traded")
+        candles = on_session_dates(candles, self.session)
+        clock = TradingClock(self.session, first - WEEK, last + 2 * WEEK)
+        clocks: Clocks = {(0,): clock, (1,): replace(clock, has_dates=True)}
+        for name, time in (("__until", nw.col("__bucket") + length), ("__from", nw.col("__bucket"))):
+            candles = with_trading_time(candles, time, name, clocks, ["__is_long"])
+        trades = nw.col("__until") > nw.col("__from")
         return candles.with_columns(
-            __from=nw.col("__traded"),
-            __until=nw.col("__end_traded"),
+            __is_start=nw.col("__from") == nw.col("__opened"),
+            __of_year=self._of_year(clock),
             __is_closed=nw.when(trades).then(nw.lit(0, nw.Int64())).otherwise(number),
             __length=nw.when(trades).then(length),
         )
+
+    def _of_year(self, clock: TradingClock) -> nw.Expr:
+        """Return how many sessions have their dates in the year of ``__date``."""
+        of_year: nw.Expr = nw.lit(None, nw.Int64())
+        for year in sorted({datetime.fromtimestamp(part.date // SECOND, UTC).year for part in clock.parts}):
+            sessions = self.session._between(date(year, 1, 1), date(year + 1, 1, 1))
+            number = nw.lit(len(sessions), nw.Int64())
+            of_year = nw.when(nw.col("__date") >= sessions[0].date_start).then(number).otherwise(of_year)
+        return of_year
 
     def terms(self, terms: Mapping[str, nw.Expr], *, is_range: bool) -> dict[str, nw.Expr]:
         """Return the terms of an estimator, of which those of a candle after a night begin at its open; and `SUMS`.

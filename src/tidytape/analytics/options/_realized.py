@@ -166,10 +166,10 @@ def realized_volatility(
     summed with those of :math:`g`, in place of :math:`V(o)`. A break at noon is no night: its return counts as any
     other.
 
-    A candle of a day or longer has the sessions whose middle lies in it, :math:`w` in a window, so it may start at the
-    open or at midnight. Its night is in :math:`o`, and :math:`s^2 = n \sigma^2 / w`; the middle three estimators add
-    :math:`\sum g^2 / w`. If nights are dropped, :math:`V(c)` replaces :math:`V(o + c)`, which needs ``open``, and
-    ``yang_zhang`` has no :math:`V(o)`.
+    A candle of a day or longer has the sessions whose dates lie in it, :math:`w` in a window. It belongs to the date of
+    its session as in `tidytape.analytics.quality.completeness`, so it may start at the open or at midnight. Its night
+    is in :math:`o`, and :math:`s^2 = n \sigma^2 / w`; the middle three estimators add :math:`\sum g^2 / w`. If nights
+    are dropped, :math:`V(c)` replaces :math:`V(o + c)`, which needs ``open``, and ``yang_zhang`` has no :math:`V(o)`.
 
     References
     ----------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import accumulate
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
@@ -16,13 +15,14 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
-from tidytape.frames._trading import by_day_of, sessions_near, span_of, with_span
+from tidytape.frames._trading import span_of
+from tidytape.frames._trading_clock import TradingClock, with_world_time
 from tidytape.query._values import TimeLike
 from tidytape.sessions import Session, a_session
 from tidytape.times import DAY, MINUTE, SECOND
 
-_NEARBY: Final = 93
-"""How far from its levels a block may end: a month of sessions, and the days off around it. [d]"""
+_NEARBY: Final = 90 * DAY
+"""How far from its levels a block may end: a month of sessions, and the days off around it. [ns]"""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,12 @@ class BlockEnds:
     context : dict of str to str or expression
         What `added` needs of a session, by working name: when it ``began``, the ``length`` of its blocks [min], and its
         ``session_end``, if the frame says it.
-    parts : list of (int, int, int) or None
-        When the market trades: beginning, end, and how long it traded before; None if blocks count time of the clock.
-        [ns]
+    trading : TradingClock or None
+        The clock of the time that blocks count; None if they count time of the world.
     """
 
     context: dict[str, str | nw.Expr]
-    parts: list[tuple[int, int, int]] | None
+    trading: TradingClock | None
 
     @classmethod
     def of(cls, profiles: Profiles[Any], block_minutes: object, session: Session | None) -> BlockEnds:
@@ -51,16 +50,13 @@ class BlockEnds:
         Sessions that do not start when the Session opens are treated in the same way.
         """
         table, length = profiles.table, block_length(profiles, block_minutes)
-        parts: list[tuple[int, int, int]] | None = None
+        trading: TradingClock | None = None
         fits, wanted = _is_of_clock(table), "that they were made of, or Session.utc_day() for UTC months"
-        if session is None:
-            length = nw.when(fits).then(length)
-        else:
-            sessions = sessions_near(a_session(session), *span_of(table.rows), days=_NEARBY)
-            traded = [part for times in sessions for part in times.parts]
-            before = accumulate((end - begin for begin, end in traded), initial=0)
-            parts = [(*part, since) for part, since in zip(traded, before, strict=False)]
-            fits = nw.col(SESSION).is_in([begin for begin, _ in traded]) | nw.col(SESSION).is_null()
+        if session is not None:
+            first, last = span_of(table.rows)
+            trading = TradingClock(a_session(session), first - _NEARBY, last + _NEARBY)
+            begins = [part.begin for part in trading.parts]
+            fits = nw.col(SESSION).is_in(begins) | nw.col(SESSION).is_null()
             wanted = "that opens when they do"
         if table.is_eager:
             for (start,) in table.rows.filter(~fits).select(SESSION).head(1).collect("polars").rows():
@@ -70,7 +66,7 @@ class BlockEnds:
                 expected = f"the Session of the levels, for their blocks count trading time: the one {wanted}"
                 raise QueryError("session", got=got, expected=expected)
         session_end = {"session_end": SESSION_END} if SESSION_END in table.names else {}
-        return cls({"began": SESSION, "length": length, **session_end}, parts)
+        return cls({"began": SESSION, "length": nw.when(fits).then(length), **session_end}, trading)
 
     @classmethod
     def at(
@@ -88,14 +84,12 @@ class BlockEnds:
         # Lengths have few decimals, so the product is exact; the cast gives whole nanoseconds.
         since_start = (nw.when(minutes <= MOST_MINUTES).then(minutes) * float(MINUTE)).cast(nw.Int64)
         end = start + since_start
-        if self.parts is not None:
+        if self.trading is not None:
+            rows = self.trading.running(rows, start, "__start")
             # The last moment of a block lies in trading: its end may be a close, from which the next open differs.
-            rows = with_span(rows, start, by_day_of(self.parts), ("begin", "end", "before"), prefix="__part_")
-            opened = nw.when(nw.col("__part_begin") == start).then("__part_before")
-            last = opened + since_start - 1
-            traded = [(before, before + close - begin, begin) for begin, close, before in self.parts]
-            rows = with_span(rows, last, by_day_of(traded), ("since", "until", "begin"), prefix="__told_")
-            end = nw.col("__told_begin") + (last - nw.col("__told_since")) + 1
+            last = nw.col("__start") + since_start - 1
+            rows = with_world_time(rows, last, "__last", {(): self.trading})
+            end = nw.col("__last") + 1
         if "session_end" in self.context:
             end = nw.min_horizontal(end, "session_end")
         return rows.select(*names, end.alias(name))

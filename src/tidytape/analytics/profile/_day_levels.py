@@ -29,7 +29,7 @@ from tidytape.frames._trading import (
     trading_days,
     with_facts_of_day,
     with_session,
-    with_trading_day,
+    with_span,
 )
 from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.sessions import Session, a_session
@@ -200,7 +200,8 @@ def levels(
     if regular is not None:
         require_inside(session, regular, first, last)
         rows = with_session(rows, session, first=first, last=last, prefix="__whole_")
-    rows = _in_parts(with_trading_day(rows, days), has_whole=regular is not None)
+    rows = with_span(rows, nw.col("timestamp"), {(): days}, TradingDay._fields)
+    rows = _in_parts(rows, has_whole=regular is not None)
     _refuse_split(rows)
     profiles = _profiles(rows, series, grid, spreading)
     value_areas = areas(profiles, [*series, _NUMBER], rules, Fraction(grid.size), in_memory=True)

@@ -23,7 +23,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics.profile._opening import BLOCKS, COUNTED, LIST, SESSION, TOUCH, Profiles
+from tidytape.analytics.profile._opening import BLOCKS, COUNTED, LIST, SESSION, TOUCH, Profiles, is_of_blocks
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._grid import quotient
@@ -203,6 +203,49 @@ def counted_levels(
     result = {name: nw.col(name) for name in counts}
     result |= {block_count: nw.when(is_shared).then(listed_blocks).otherwise(blocks_of_level)}
     return rows.select(*profiles.keys, price=nw.when("known").then(price), **result)
+
+
+def require_rows(rows: object, row_size: object, count: str) -> None:
+    """Raise QueryError unless ``rows`` is None, or a number of rows that the counts of a profile can be cut into."""
+    if rows is None:
+        return
+    arguments.integer("rows", rows, most=100_000)
+    if row_size is not None or is_of_blocks(count):
+        expected = "none beside ``row_size``" if row_size is not None else "a ``row_size``, with time blocks"
+        raise QueryError("rows", got=rows, expected=expected)
+
+
+def counted_in_rows(
+    profiles: Profiles[Any], count: str, rows: int | None
+) -> tuple[nw.LazyFrame[Any], list[str], Fraction | None]:
+    """Return `counted_levels`, the columns that tell profiles apart, and the height of their price rows.
+
+    With ``rows``, the range of each profile is cut into as many rows of equal height: a price is then the place of its
+    row, from 0 on, and the lowest price and the height are keys too. `with_prices` makes prices of places.
+    """
+    levels = counted_levels(profiles, {"count": count})
+    if rows is None:
+        return levels, profiles.keys, profiles.step
+    price, lowest, keys = nw.col("price"), nw.col("__lowest"), profiles.keys
+    levels = levels.with_columns(__known=nw.when(finite("price")).then(price))
+    levels = levels.with_columns(
+        __lowest=nw.col("__known").min().over(keys), __highest=nw.col("__known").max().over(keys)
+    )
+    levels = levels.with_columns(__height=(nw.col("__highest") - lowest) / float(rows))
+    height = nw.when(nw.col("__height") > 0).then(nw.col("__height")).otherwise(1.0)
+    place = nw.min_horizontal((nw.col("__known") - lowest) / height, nw.lit(rows - 1.0))
+    # The least of a null and a number is the number.
+    place = nw.when(~nw.col("__known").is_null()).then(place)
+    keys = [*keys, "__lowest", "__height"]
+    return levels.select(*keys, "count", price=place), keys, Fraction(1)
+
+
+def with_prices(result: nw.LazyFrame[Any], rows: int | None, *names: str) -> nw.LazyFrame[Any]:
+    """Return a result with the prices of the places that some columns have, see `counted_in_rows`."""
+    if rows is None:
+        return result
+    prices = ((nw.col("__lowest") + nw.col(name) * nw.col("__height")).alias(name) for name in names)
+    return result.with_columns(prices).drop("__lowest", "__height")
 
 
 def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Expr:

@@ -11,7 +11,14 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics.profile._levels import NOISE, counted_levels, counted_rows, row_price
+from tidytape.analytics.profile._levels import (
+    NOISE,
+    counted_in_rows,
+    counted_rows,
+    require_rows,
+    row_price,
+    with_prices,
+)
 from tidytape.analytics.profile._opening import opened
 from tidytape.errors import QueryError
 
@@ -31,6 +38,7 @@ def shape(
     price: str = "price",
     count: str = "volume",
     row_size: float | Decimal | None = None,
+    rows: int | None = None,
 ) -> IntoFrameT:
     r"""Shape of a profile: P, b, D or B, with the features that decide it. A heuristic.
 
@@ -67,6 +75,9 @@ def shape(
     row_size : float or Decimal, > 0, optional
         Height of the price rows. With it a row without levels, between the lowest and the highest, counts zero. By
         default each price is a row, and neighbouring prices of the frame are neighbours. [price]
+    rows : int, 1 to 100,000, optional
+        In place of a ``row_size``: into how many rows of equal height the range of each profile is cut, as in
+        `value_area`. Not for time blocks.
 
     Returns
     -------
@@ -108,11 +119,13 @@ def shape(
     """
     thresholds = shares(low_poc=low_poc, high_poc=high_poc, max_valley=max_valley, min_second=min_second)
     results = ("shape", *SHAPE_FEATURES, *SHAPE_THRESHOLDS)
+    require_rows(rows, row_size, count)
     profiles = opened(
         levels, by, results=results, numbers={"price": price, "count": count}, row_size=row_size
     )
-    rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
-    result = features(rows, profiles.keys, min_second=thresholds["min_second"]).with_columns(
+    profile_levels, keys, step = counted_in_rows(profiles, count, rows)
+    price_rows = counted_rows(profile_levels, keys, step)
+    result = features(price_rows, keys, min_second=thresholds["min_second"]).with_columns(
         shape=letter(thresholds), **{name: nw.lit(value) for name, value in thresholds.items()}
     )
     return profiles.closed(result.select(*profiles.keys, *results), main=["shape"])
@@ -213,6 +226,7 @@ def nodes(
     price: str = "price",
     count: str = "volume",
     row_size: float | Decimal | None = None,
+    rows: int | None = None,
 ) -> IntoFrameT:
     r"""High and low volume nodes (HVN, LVN): local maxima and minima of a profile.
 
@@ -241,6 +255,9 @@ def nodes(
         Height of the price rows. With it a row without levels, between the lowest and the highest, counts zero, and
         prices of results lie exactly on the grid. By default each price is a row, and neighbouring prices of the frame
         are neighbours. [price]
+    rows : int, 1 to 100,000, optional
+        In place of a ``row_size``: into how many rows of equal height the range of each profile is cut, as in
+        `value_area`. Not for time blocks.
 
     Returns
     -------
@@ -280,11 +297,13 @@ def nodes(
     [('hvn', 1.0, 2.0, 8.0), ('lvn', 4.0, 4.0, 1.0), ('hvn', 5.0, 5.0, 4.0)]
     """
     within = arguments.integer("within", within)
+    require_rows(rows, row_size, count)
     profiles = opened(
         levels, by, results=_RESULTS, numbers={"price": price, "count": count}, row_size=row_size
     )
-    rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
-    result = nodes_of(rows, profiles.keys, profiles.step, within=within).select(
+    profile_levels, keys, step = counted_in_rows(profiles, count, rows)
+    plateaus = nodes_of(counted_rows(profile_levels, keys, step), keys, step, within=within)
+    result = with_prices(plateaus, rows, "low", "high").select(
         *profiles.keys,
         kind=nw.when("is_high").then(nw.lit("hvn")).otherwise(nw.lit("lvn")),
         low=nw.col("low"),

@@ -10,17 +10,19 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._block_ends import BlockEnds
 from tidytape.analytics.profile._growth import AREA, POC_TIES, Rules, areas
 from tidytape.analytics.profile._levels import (
     countable,
+    counted_in_rows,
     counted_levels,
     counted_rows,
     finite,
+    require_rows,
     touches,
     with_place,
+    with_prices,
 )
 from tidytape.analytics.profile._opening import LIST, SESSION, TOUCH, is_of_blocks, opened
 from tidytape.errors import QueryError
@@ -164,13 +166,7 @@ def value_area(
     (0.75, 12.0, 12.0, 12.0)
     """
     rules = Rules.of(preset, share=share, rule=rule, tie=tie, stop=stop, poc_tie=poc_tie)
-    if rows is not None:
-        rows = arguments.integer("rows", rows, most=100_000)
-        if row_size is not None or is_of_blocks(count):
-            expected = (
-                "none beside ``row_size``" if row_size is not None else "a ``row_size``, with time blocks"
-            )
-            raise QueryError("rows", got=rows, expected=expected)
+    require_rows(rows, row_size, count)
     profiles = opened(
         levels,
         by,
@@ -178,33 +174,10 @@ def value_area(
         numbers={"price": price, "count": count},
         row_size=row_size,
     )
-    profile_levels, in_memory = counted_levels(profiles, {"count": count}), profiles.table.is_eager
-    if rows is None:
-        value_areas = areas(profile_levels, profiles.keys, rules, profiles.step, in_memory=in_memory)
-    else:
-        cut = _cut(profile_levels, profiles.keys, rows)
-        cut_keys = [*profiles.keys, "__lowest", "__height"]
-        value_areas = areas(cut, cut_keys, rules, Fraction(1), in_memory=in_memory).with_columns(
-            (nw.col("__lowest") + nw.col(name) * nw.col("__height")).alias(name)
-            for name in ("poc", "val", "vah")
-        )
-        value_areas = value_areas.drop("__lowest", "__height")
+    profile_levels, keys, step = counted_in_rows(profiles, count, rows)
+    value_areas = areas(profile_levels, keys, rules, step, in_memory=profiles.table.is_eager)
+    value_areas = with_prices(value_areas, rows, "poc", "val", "vah")
     return profiles.closed(value_areas, main=["value_area_share", "val", "poc", "vah"])
-
-
-def _cut(levels: nw.LazyFrame[Any], keys: list[str], rows: int) -> nw.LazyFrame[Any]:
-    """Return levels whose price is a place, from 0 up to the number of rows, with the lowest price and the height."""
-    price, lowest = nw.col("price"), nw.col("__lowest")
-    known_price = nw.when(finite("price")).then(price)
-    levels = levels.with_columns(__known=known_price).with_columns(
-        __lowest=nw.col("__known").min().over(keys), __highest=nw.col("__known").max().over(keys)
-    )
-    levels = levels.with_columns(__height=(nw.col("__highest") - lowest) / float(rows))
-    height = nw.when(nw.col("__height") > 0).then(nw.col("__height")).otherwise(1.0)
-    place = nw.min_horizontal((nw.col("__known") - lowest) / height, nw.lit(rows - 1.0))
-    # The least of a null and a number is the number.
-    place = nw.when(~nw.col("__known").is_null()).then(place)
-    return levels.select(*keys, "__lowest", "__height", "count", price=place)
 
 
 def point_of_control(

@@ -20,7 +20,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import row_columns
-from tidytape.analytics.quality._gaps import count_of, of_length, traded_intervals, with_grid
+from tidytape.analytics.quality._gaps import count_of, first_from, placed, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.frames._door import OHLC, as_list
@@ -28,7 +28,7 @@ from tidytape.frames._kinds import KINDS, Kind
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
-from tidytape.frames._trading import on_session_dates, span_of, with_numbers
+from tidytape.frames._trading_clock import Clocks, with_trading_time, with_world_time
 from tidytape.sessions import Session, unless_utc_day
 from tidytape.times import DAY, HOUR
 
@@ -139,7 +139,8 @@ class Subject(Generic[IntoFrameT]):
     rows : narwhals LazyFrame
         Its rows, with ``__timed``, whether the row has a time; ``__time`` [ns], 0 if it has none; ``__place``, the rank
         of the row by time; the numbers as float64, null for NaN, named as in `_number`; in memory ``__row``, the
-        position of the row in the frame; and, if intervals are known, the columns of `with_grid`.
+        position of the row in the frame; and, if intervals are known, the columns of `with_grid` and
+        `placed`.
     by : list of str
         The columns that tell one series from another.
     columns : mapping of str to sequence
@@ -148,8 +149,8 @@ class Subject(Generic[IntoFrameT]):
         The checks to make.
     limits : mapping of str to float
         The thresholds, by the names of the arguments of `audit`.
-    has_session : bool
-        Whether the rows have the columns of `with_numbers`, and ``__newest_number``, that of the latest interval.
+    clocks : mapping
+        Those of `placed`; without a session there is none.
     """
 
     table: OpenTable[IntoFrameT]
@@ -158,7 +159,7 @@ class Subject(Generic[IntoFrameT]):
     columns: Mapping[str, Any]
     checks: list[str]
     limits: Mapping[str, float]
-    has_session: bool
+    clocks: Clocks
 
     @property
     def numbers(self) -> list[str]:
@@ -216,17 +217,8 @@ def opened(
     if has_grid:
         rows = with_grid(rows, interval, table)
     # The market of the service never closes.
-    closing_session = unless_utc_day(session)
-    has_session = has_grid and closing_session is not None
-    if has_grid and closing_session is not None:
-        rows = on_session_dates(rows, closing_session)
-        traded = traded_intervals(rows.filter("__timed", nw.col("__step") > 0), closing_session)
-        latest = nw.max_horizontal("timestamp", nw.when("__timed").then("__bucket"))
-        newest = span_of(rows.select(timestamp=latest))[1] + 1
-        rows = with_numbers(rows, traded).with_columns(
-            __newest_number=of_length(traded, lambda intervals: intervals.number(newest) - 1)
-        )
-    return Subject(table, rows, keys, columns, chosen_checks, limits, has_session)
+    rows, clocks = placed(rows, unless_utc_day(session)) if has_grid else (rows, {})
+    return Subject(table, rows, keys, columns, chosen_checks, limits, clocks)
 
 
 def thresholds(*, outlier: float, frozen: int, stale: int, unit_jump: float) -> dict[str, float]:
@@ -405,37 +397,35 @@ def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 
 def _missing_bucket(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     """Flag rows with a gap before the next row of their series."""
-    bucket, length = nw.col("__bucket"), nw.col("__length")
-    if subject.has_session:
-        number, traded = nw.col("__number"), [*subject.series_columns, "__is_closed"]
-        rows = rows.with_columns(__is_closed=number.is_null()).with_columns(
-            __missing=number.shift(-1).over(traded, order_by="__place") - number - 1,
-            __gap_from=nw.col("__after"),
-            __gap_to=nw.col("__prior").shift(-1).over(traded, order_by="__place"),
-        )
-        return rows, nw.col("__missing") > 0
-    rows = rows.with_columns(__next=subject.shifted("__bucket", -1)).with_columns(
-        __missing=count_of(nw.col("__next") - bucket) - 1,
-        __gap_from=bucket + length,
+    on_clock, length, series_columns = nw.col("__on_clock"), nw.col("__length"), subject.series_columns
+    if subject.clocks:
+        rows = rows.with_columns(__is_closed=on_clock.is_null())
+        series_columns = [*series_columns, "__is_closed"]
+    rows = rows.with_columns(__next=on_clock.shift(-1).over(series_columns, order_by="__place")).with_columns(
+        __missing=count_of(nw.col("__next") - on_clock) - 1,
+        __gap_from=on_clock + length,
         __gap_to=nw.col("__next") - length,
     )
+    for name in ("__gap_from", "__gap_to"):
+        rows = with_world_time(rows, nw.col(name), name, subject.clocks, ["__length"])
     return rows, nw.col("__timed") & (nw.col("__step") > 0) & (nw.col("__missing") > 0)
 
 
 def _stale(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     """Flag the rows in the last interval of a series, if it lies too long before the latest interval of the frame."""
-    bucket, length, end = nw.col("__bucket"), nw.col("__length"), nw.col("__last")
-    place = nw.col("__number") if subject.has_session else bucket
+    bucket, length, on_clock, last = map(nw.col, ("__bucket", "__length", "__on_clock", "__last"))
+    # A row of a day may begin after 00:00 UTC of its session's date.
+    newest = nw.max_horizontal("__time", bucket) if subject.clocks else bucket
     rows = rows.with_columns(
-        __last=place.max().over(subject.series_columns), __newest=bucket.max().over("__timed")
+        __last=on_clock.max().over(subject.series_columns),
+        __newest=bucket.max().over("__timed"),
+        __after=first_from(newest.max().over("__timed") + 1),
     )
-    behind = nw.col("__newest") - end
     # The latest interval may belong to a series of another interval length, so only whole intervals of this one count.
-    lag, lag_from = count_of(behind - behind % length), end + length
-    if subject.has_session:
-        lag, lag_from = nw.col("__newest_number") - end, nw.col("__after")
-    rows = rows.with_columns(__lag=lag, __lag_from=lag_from)
-    is_end = nw.col("__timed") & (nw.col("__step") > 0) & (place == end)
+    rows = with_trading_time(rows, nw.col("__after"), "__after", subject.clocks, ["__length"])
+    rows = rows.with_columns(__lag=count_of(nw.col("__after") - last) - 1, __lag_from=last + length)
+    rows = with_world_time(rows, nw.col("__lag_from"), "__lag_from", subject.clocks, ["__length"])
+    is_end = nw.col("__timed") & (nw.col("__step") > 0) & (on_clock == last)
     return rows, is_end & (nw.col("__lag") > subject.limits["stale"])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +11,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
-from tidytape.frames._joined import EARLIEST, LATEST, joined
+from tidytape.frames._joined import joined
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import FEW_WORDS, bucket_by, interval_words, length_of
-from tidytape.frames._trading import TradedIntervals, on_session_dates, with_numbers
+from tidytape.frames._trading import on_session_dates
+from tidytape.frames._trading_clock import Clocks, TradingClock, with_trading_time, with_world_time
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.sessions import Session, a_session
 from tidytape.times import SECOND, WEEK
@@ -91,29 +92,31 @@ def gaps(
     """
     since, until = _window(start, end)
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
-    times = dict.fromkeys(("start", "end"), "timestamp")
-    if session is not None:
-        rows = on_session_dates(rows, a_session(session))
-        runs = _gaps_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
-        return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
+    rows, clocks = placed(rows, session, since, until)
     series_columns = [*keys, "__step", "__length"]
-    bucket, length = nw.col("__bucket"), nw.col("__length")
-    present, outside_buckets = rows.select(*series_columns, "__bucket").unique(), []
-    if since is not None:
-        present = present.filter(bucket >= _first_from(since))
-        outside_buckets.append(_first_from(since) - length)
-    if until is not None:
-        present = present.filter(bucket < _first_from(until))
-        outside_buckets.append(_first_from(until))
-    # The two intervals just outside the window count as present, so that a gap can begin or end at its edge.
-    edges = [rows.select(*series_columns).unique().with_columns(__bucket=edge) for edge in outside_buckets]
+    bucket, length, on_clock = nw.col("__bucket"), nw.col("__length"), nw.col("__on_clock")
+    present, outside = rows.filter(~on_clock.is_null()) if clocks else rows, list[Rows]()
+    # The intervals just outside the window count as present, so that a gap can begin or end at its edge.
+    for edge, is_start in ((since, True), (until, False)):
+        if edge is not None:
+            first = first_from(edge)
+            present = present.filter(bucket >= first if is_start else bucket < first)
+            series = rows.select(*series_columns).unique()
+            series = with_trading_time(series, first, "__on_clock", clocks, ["__length"])
+            place = on_clock - length if is_start else on_clock
+            outside.append(series.select(*series_columns, __on_clock=place))
     runs = (
-        nw.concat([present, *edges])
-        .with_columns(start=bucket + length, end=bucket.shift(-1).over(series_columns, order_by="__bucket"))
-        .with_columns(missing=count_of(nw.col("end") - bucket) - 1)
+        nw.concat([present.select(*series_columns, "__on_clock").unique(), *outside])
+        .with_columns(
+            start=on_clock + length, end=on_clock.shift(-1).over(series_columns, order_by="__on_clock")
+        )
+        .with_columns(missing=count_of(nw.col("end") - on_clock) - 1)
         .filter(nw.col("missing") > 0)
-        .select(*keys, "start", "end", "missing")
     )
+    for name, time in (("start", nw.col("start")), ("__last", nw.col("end") - 1)):
+        runs = with_world_time(runs, time, name, clocks, ["__length"])
+    runs = runs.with_columns(end=nw.col("__last") + 1).select(*keys, "start", "end", "missing")
+    times = dict.fromkeys(("start", "end"), "timestamp")
     return table.closed(runs, sort=[*keys, "start"], times=times, main=["start", "end", "missing"])
 
 
@@ -142,18 +145,19 @@ def completeness(
         not complete.
     every : str or timedelta, optional
         Count each span of this length separately, e.g. ``"1d"`` for each UTC day. An interval belongs to the span in
-        which it starts. Spans are aligned like intervals; the window cuts the first and the last span. Not with a
-        session.
+        which it starts. Spans are aligned like intervals; the window cuts the first and the last span. With a session,
+        each expects the intervals in which the market trades.
     session : Session, optional
         When the market trades: only intervals in which it does are expected, and only these count, as in `gaps`.
 
     Returns
     -------
     frame, one row per ``by``, or per ``by`` and span with ``every``, sorted by it, of the kind of ``frame``
-        If ``interval`` is in ``by``, each length of interval has rows of its own. A span in which no interval starts
-        has no row. ``by``, and
+        If ``interval`` is in ``by``, each length of interval has rows of its own. A span in which no interval is
+        expected has no row, such as a day off with a session. ``by``, and
 
-        - ``start``, ``end`` : time, start of the first expected interval and end of the last.
+        - ``start``, ``end`` : time, start of the first expected interval and end of the last; of the window if none is
+          expected.
         - ``expected``, ``present``, ``missing`` : int64. [intervals]
         - ``completeness`` : float64, 0 to 1, null if no interval is expected. [1]
 
@@ -163,7 +167,7 @@ def completeness(
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
         If the length of the intervals is not known, a time has no zone, the window ends before it starts, or ``every``
-        is not a length, or is given beside a session.
+        is not a length.
 
     See Also
     --------
@@ -193,139 +197,67 @@ def completeness(
     table, rows, keys = _opened(
         frame, by, interval, results=("start", "end", "expected", "present", "missing", "completeness")
     )
-    if session is not None:
-        if every is not None:
-            raise QueryError("every", got=every, expected="none beside a session")
-        rows = on_session_dates(rows, a_session(session))
-        counts = _counted_in_sessions(rows, keys, traded_intervals(rows, session, since, until), since, until)
-        return table.closed(counts, sort=keys, times={"start": "timestamp", "end": "timestamp"})
+    rows, clocks = placed(rows, session, since, until)
     series_columns = [*keys, "__step", "__length"]
-    bucket, length = nw.col("__bucket"), nw.col("__length")
+    length, bucket = nw.col("__length"), nw.when(~nw.col("__on_clock").is_null()).then("__bucket")
     # Intervals of different lengths start at different times, so each length has its own window of whole intervals.
     rows = rows.with_columns(
-        start=_first_from(bucket.min() if since is None else since),
-        end=_first_from((bucket + length).max() if until is None else until),
+        start=first_from(bucket.min() if since is None else since),
+        end=first_from((bucket + length).max() if until is None else until),
     )
-    inside = (bucket >= nw.col("start")) & (bucket < nw.col("end"))
+    inside = ((bucket >= nw.col("start")) & (bucket < nw.col("end"))).fill_null(value=False)
     rows = rows.select(*series_columns, "start", "end", "__bucket", __inside=inside.cast(nw.Int64)).unique()
-    expected = nw.max_horizontal(count_of(nw.col("end") - nw.col("start")), nw.lit(0, nw.Int64()))
-    present = nw.col("present").cast(nw.Int64)
     if every is None:
         counts = rows.group_by(*series_columns, "start", "end").agg(present=nw.col("__inside").sum())
     else:
         counts = _counted_by_span(rows, [*keys, "__length"], arguments.length("every", every))
+    for name, edge in (("__from", "start"), ("__until", "end")):
+        counts = with_trading_time(counts, nw.col(edge), name, clocks, ["__length"])
+    expected = count_of(nw.col("__until") - nw.col("__from")).fill_null(0)
+    counts = counts.with_columns(expected=nw.max_horizontal(expected, nw.lit(0, nw.Int64())))
+    for name, time in (("__first", nw.col("__from")), ("__last", nw.col("__until") - 1)):
+        counts = with_world_time(counts, time, name, clocks, ["__length"])
+    expected, present = nw.col("expected"), nw.col("present").cast(nw.Int64)
     counts = counts.select(
         *keys,
-        "start",
-        "end",
-        expected=expected,
+        "expected",
+        start=nw.when(expected > 0).then("__first").otherwise("start"),
+        end=nw.when(expected > 0).then(nw.col("__last") + 1).otherwise("end"),
         present=present,
         missing=expected - present,
         completeness=nw.when(expected > 0).then(present.cast(nw.Float64) / expected.cast(nw.Float64)),
     )
+    if every is not None:
+        counts = counts.filter(expected > 0)
     order = keys if every is None else [*keys, "start"]
-    return table.closed(counts, sort=order, times={"start": "timestamp", "end": "timestamp"})
-
-
-def traded_intervals(
-    rows: Rows, session: Session, since: int | None = None, until: int | None = None
-) -> list[TradedIntervals]:
-    """Return the intervals in which the market trades, of each length of the rows."""
-    bounds = rows.select(first=nw.col("__bucket").min(), last=nw.col("__bucket").max()).collect("polars")
-    times = [time for time in (*bounds.rows()[0], since, until) if time is not None] or [0]
-    lengths = rows.select("__length").unique().collect("polars")["__length"].to_list()
-    return [TradedIntervals.of(session, length, min(times), max(times) + WEEK) for length in sorted(lengths)]
-
-
-def _gaps_in_sessions(
-    rows: Rows, keys: list[str], traded: list[TradedIntervals], since: int | None, until: int | None
-) -> Rows:
-    """Return the gaps of each series among the intervals in which the market trades."""
-    series_columns = [*keys, "__step", "__length"]
-    number, zero = nw.col("__number"), nw.lit(0, nw.Int64())
-    numbered = with_numbers(rows, traded).filter(~number.is_null())
-    present = numbered.select(*series_columns, "__number", "__prior", "__after").unique()
-    edges = list[dict[str, nw.Expr]]()
-    # The intervals just outside the window count as present, so that a gap can begin or end at its edge.
-    if since is not None:
-        first = of_length(traded, lambda intervals: intervals.number(since))
-        first_start = of_length(traded, lambda intervals: intervals.first_start(since, LATEST))
-        present = present.filter(number >= first)
-        edges.append({"__number": first - 1, "__prior": zero, "__after": first_start})
-    if until is not None:
-        last = of_length(traded, lambda intervals: intervals.number(until))
-        end = of_length(traded, lambda intervals: intervals.last_end(EARLIEST, until))
-        present = present.filter(number < last)
-        edges.append({"__number": last, "__prior": end - nw.col("__length"), "__after": zero})
-    outside = [rows.select(*series_columns).unique().with_columns(**edge) for edge in edges]
-    before_next = nw.col("__prior").shift(-1).over(series_columns, order_by="__number")
-    return (
-        nw.concat([present, *outside])
-        .with_columns(
-            start=nw.col("__after"),
-            end=before_next + nw.col("__length"),
-            missing=number.shift(-1).over(series_columns, order_by="__number") - number - 1,
-        )
-        .filter(nw.col("missing") > 0)
-        .select(*keys, "start", "end", "missing")
+    return table.closed(
+        counts.select(*keys, "start", "end", "expected", "present", "missing", "completeness"),
+        sort=order,
+        times={"start": "timestamp", "end": "timestamp"},
     )
 
 
-def _counted_in_sessions(
-    rows: Rows, keys: list[str], traded: list[TradedIntervals], since: int | None, until: int | None
-) -> Rows:
-    """Return how many of the intervals in which the market trades each series has."""
-    numbered = with_numbers(rows, traded)
-    number, length = nw.col("__number"), nw.col("__length")
-    if since is None or until is None:
-        inside = numbered.filter(~number.is_null())
-        span = inside.select(first=nw.col("__bucket").min(), last=(nw.col("__bucket") + length).max())
-        first, last = span.collect("polars").rows()[0]
-        since = first if since is None else since
-        until = last if until is None else until
-    start, end = since or 0, until or 0  # no row lies in a session
-    first_number = of_length(traded, lambda intervals: intervals.number(start))
-    end_number = of_length(traded, lambda intervals: intervals.number(end))
-    is_inside = (number >= first_number) & (number < end_number)
-    expected = nw.max_horizontal(end_number - first_number, nw.lit(0, nw.Int64()))
-    present = nw.col("present").cast(nw.Int64)
-    bounds = {
-        "start": of_length(traded, lambda intervals: intervals.first_start(start, end)),
-        "end": of_length(traded, lambda intervals: intervals.last_end(start, end)),
-    }
-    counts: Rows = (
-        numbered.select(
-            *keys, "__length", "__number", __inside=is_inside.fill_null(value=False).cast(nw.Int64)
-        )
-        .unique()
-        .group_by(*keys, "__length")
-        .agg(present=nw.col("__inside").sum())
-        .with_columns(**bounds, expected=expected)
-        .select(
-            *keys,
-            "start",
-            "end",
-            "expected",
-            present=present,
-            missing=nw.col("expected") - present,
-            completeness=nw.when(nw.col("expected") > 0).then(
-                present.cast(nw.Float64) / nw.col("expected").cast(nw.Float64)
-            ),
-        )
-    )
-    return counts
+def placed(
+    rows: Rows, session: Session | None, since: int | None = None, until: int | None = None
+) -> tuple[Rows, Clocks]:
+    """Add ``__on_clock``, the start of the interval of each row on the clock of its length; return the clocks too.
 
-
-def of_length(traded: list[TradedIntervals], value: Callable[[TradedIntervals], int]) -> nw.Expr:
-    """Return a number that depends on the length of a row's interval."""
-    chosen: nw.Expr = nw.lit(0, nw.Int64())
-    for intervals in traded:
-        chosen = (
-            nw.when(nw.col("__length") == intervals.length)
-            .then(nw.lit(value(intervals), nw.Int64()))
-            .otherwise(chosen)
-        )
-    return chosen
+    It is null if the market does not trade in the interval. With a session, ``__bucket`` of a row of a day or longer
+    becomes that of the session's date. Without a session, it is ``__bucket``.
+    """
+    clocks: Clocks = {}
+    if session is not None:
+        rows = on_session_dates(rows, a_session(session))
+        valid = rows.filter(~nw.col("timestamp").is_null(), nw.col("__step") > 0)
+        bounds = valid.group_by("__length").agg(first=nw.col("__bucket").min(), last=nw.col("__bucket").max())
+        lengths = bounds.collect("polars").rows()
+        times = [time for row in [*lengths, (0, since, until)] for time in row[1:] if time is not None]
+        clocks = {
+            (length,): TradingClock.of_intervals(session, length, min(times), max(times) + WEEK)
+            for length, *_ in lengths
+        }
+    rows = with_trading_time(rows, nw.col("__bucket"), "__on_clock", clocks, ["__length"])
+    return rows.with_columns(__on_clock=nw.when("__is_open").then("__on_clock")) if clocks else rows, clocks
 
 
 def _counted_by_span(rows: Rows, series_columns: list[str], every: int) -> Rows:
@@ -343,8 +275,8 @@ def _counted_by_span(rows: Rows, series_columns: list[str], every: int) -> Rows:
     spans = spans.select(
         *series_columns,
         "__span",
-        start=nw.max_horizontal(nw.col("start"), _first_from(begin)),
-        end=nw.min_horizontal(nw.col("end"), _first_from(end)),
+        start=nw.max_horizontal(nw.col("start"), first_from(begin)),
+        end=nw.min_horizontal(nw.col("end"), first_from(end)),
     ).filter(nw.col("end") > nw.col("start"))
     span = [*series_columns, "__span"]
     present = (
@@ -385,7 +317,7 @@ def _opened(
     return table, with_grid(rows, interval, table).filter(nw.col("__step") > 0), keys
 
 
-def _first_from(time: nw.Expr | int) -> nw.Expr:
+def first_from(time: nw.Expr | int) -> nw.Expr:
     """Return the start of the first interval that starts at a time or after it. [ns]"""
     moment = nw.lit(time, nw.Int64()) if isinstance(time, int) else time
     return bucket_by(moment + nw.col("__length") - 1, nw.col("__length"))
