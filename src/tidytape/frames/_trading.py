@@ -270,13 +270,14 @@ class TradedIntervals:
 
     def first_start(self, start: int, end: int) -> int:
         """Return the start of the first interval that starts in a span; ``start`` if none does. [ns since the epoch]"""
-        return self._start_of(self.number(start)) if self.counted(start, end) else start
+        return self.start_of(self.number(start)) if self.counted(start, end) else start
 
     def last_end(self, start: int, end: int) -> int:
         """Return the end of the last interval that starts in a span; ``start`` if none does. [ns since the epoch]"""
-        return self._start_of(self.number(end) - 1) + self.length if self.counted(start, end) else start
+        return self.start_of(self.number(end) - 1) + self.length if self.counted(start, end) else start
 
-    def _start_of(self, number: int) -> int:
+    def start_of(self, number: int) -> int:
+        """Return when the interval of a number starts. [ns since the epoch]"""
         run = int(np.searchsorted(self.before, number, side="right")) - 1
         return int(self.begins[run]) + (number - int(self.before[run])) * self.length
 

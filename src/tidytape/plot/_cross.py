@@ -10,11 +10,13 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
+from tidytape.plot._closed import Hours
 from tidytape.plot._frame import read_frame
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Area, Facts, Legend, Line, Panel, Rule
 from tidytape.plot._series import _values
 from tidytape.plot._tracks import Floats, Tracks, from_above, legend_place, line_of, show_window, tracks
+from tidytape.sessions import Session
 
 
 def premium(
@@ -23,7 +25,8 @@ def premium(
     *,
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw the premium of each market over a reference price, one line per market.
 
@@ -36,8 +39,10 @@ def premium(
         The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -65,12 +70,13 @@ def premium(
     >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
     'Premium over the median [bp]'
     """
+    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_premium(panel, frame, timezone=timezone),
+        lambda panel: fill_premium(panel, hours.inside(frame), timezone=hours.zone),
         ax,
         (9, 4),
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
@@ -119,7 +125,8 @@ def market_share(
     most: int = len(style.CYCLE),
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw the share of each market in the sum of all markets, stacked, the largest at the bottom.
 
@@ -136,8 +143,10 @@ def market_share(
         The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -173,12 +182,15 @@ def market_share(
     >>> drawn.ax.get_ylabel(), round(sum(drawn.shares.values()), 9)
     ('Share of volume [%]', 1.0)
     """
+    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_market_share(panel, frame, amount=amount, most=most, timezone=timezone),
+        lambda panel: fill_market_share(
+            panel, hours.inside(frame), amount=amount, most=most, timezone=hours.zone
+        ),
         ax,
         (9, 4),
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 

@@ -16,7 +16,8 @@ from tidytape.analytics import profile as profiles
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits
-from tidytape.plot._heatmap import require_height, width_of
+from tidytape.plot._closed import Hours
+from tidytape.plot._heatmap import require_height
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Bar, Boxes, Facts, Legend, Mark, Panel, Scale, Segments, Texts
 from tidytape.plot._series import (
@@ -30,7 +31,9 @@ from tidytape.plot._series import (
     row_of,
     smallest_step,
     sums_by_index,
+    width_of,
 )
+from tidytape.sessions import Session
 from tidytape.times import DAY
 
 _MOST_ROWS = 100  # largest number of price rows of a footprint without numbers
@@ -76,7 +79,8 @@ def footprint(
     row_size: float | Decimal | None = None,
     imbalance: float = 3.0,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw a footprint: the volume sold and bought at each price in each interval, coloured by the delta.
 
@@ -102,8 +106,10 @@ def footprint(
         Smallest ratio that is marked, of the volume of a side to that of the other side one row away. [1]
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -140,14 +146,20 @@ def footprint(
     >>> drawn.row_height, len(drawn.pocs.get_paths())
     (50.0, 8)
     """
+    hours = Hours.of(timezone, session)
     return draw(
         lambda panel: fill_footprint(
-            panel, profile, row_size=row_size, imbalance=imbalance, quote=quote, timezone=timezone
+            panel,
+            hours.inside(profile, "profile"),
+            row_size=row_size,
+            imbalance=imbalance,
+            quote=quote,
+            timezone=hours.zone,
         ),
         ax,
         (12, 7),
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 

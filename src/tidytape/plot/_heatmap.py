@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
-from tidytape.catalogue import BookSide, Interval, Side
+from tidytape.catalogue import BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._matplotlib import Drawing, draw
@@ -21,7 +21,6 @@ from tidytape.plot._series import (
     Identity,
     block_of,
     dates_of,
-    interval_named,
     is_side,
     levels_per_row,
     market_frame,
@@ -31,8 +30,8 @@ from tidytape.plot._series import (
     require_same,
     row_of,
     smallest_step,
+    width_of,
 )
-from tidytape.times import SECOND
 
 _MOST_ROWS = 400  # a screen cannot show more, so levels are added up to fewer rows
 _MOST_COLUMNS = 50_000
@@ -272,14 +271,6 @@ def _read(
         price[is_known],
         amounts[is_known],
     )
-
-
-def width_of(identity: Identity, time: NDArray[np.int64]) -> int:
-    """Return the length of the interval, as the frame says it, or else the smallest step between its times. [ns]"""
-    interval, steps = interval_named(identity.interval), np.diff(np.unique(time))
-    if interval is None and steps.size:
-        return int(steps.min())
-    return (interval or Interval.MINUTE).seconds * SECOND
 
 
 def _prices(books: _Priced) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.catalogue import Side
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits, show_intervals, step_line
+from tidytape.plot._closed import Hours
 from tidytape.plot._heatmap import (
     add_price,
     cells_of,
@@ -20,7 +21,6 @@ from tidytape.plot._heatmap import (
     require_prices,
     scale_of,
     show_grid,
-    width_of,
 )
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Bar, Facts, Legend, Line, Mark, Panel, Rule, Scale, Steps
@@ -37,7 +37,9 @@ from tidytape.plot._series import (
     other_market_note,
     require_same,
     sums_by_index,
+    width_of,
 )
+from tidytape.sessions import Session
 from tidytape.times import DAY
 
 _MOST_ROWS = 60  # fewer than for a book: liquidations are sparse, and thin rows would not be visible
@@ -51,7 +53,8 @@ def liquidations(
     title: str | None = None,
     ax: Axes | None = None,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw the liquidated volume of each interval: longs above zero, shorts below.
 
@@ -70,8 +73,10 @@ def liquidations(
         Where to draw; a new figure otherwise.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -102,12 +107,15 @@ def liquidations(
     >>> drawn.ax.get_ylabel()
     'Liquidations [BTC]'
     """
+    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_liquidations(panel, frame, candles, quote=quote, timezone=timezone),
+        lambda panel: fill_liquidations(
+            panel, hours.inside(frame), hours.inside(candles, "candles"), quote=quote, timezone=hours.zone
+        ),
         ax,
         (12, 5),
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 

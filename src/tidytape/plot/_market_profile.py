@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from itertools import pairwise
 from string import ascii_letters, ascii_uppercase
@@ -20,8 +21,10 @@ from tidytape.analytics import profile as profiles
 from tidytape.analytics.profile._levels import BLOCK_MINUTES, checked_minutes, no_block_length
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
 from tidytape.errors import QueryError
+from tidytape.frames._trading import TradedIntervals, sessions_near
 from tidytape.plot import _style as looks
 from tidytape.plot._candles import padded_limits
+from tidytape.plot._closed import Hours
 from tidytape.plot._frame import missing, read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Bar, Boxes, Facts, Legend, Mark, Panel, Regions, Scale, Segments, Texts
@@ -37,18 +40,20 @@ from tidytape.plot._series import (
     row_of,
     smallest_step,
 )
-from tidytape.times import DAY, MINUTE
+from tidytape.sessions import Session
+from tidytape.times import DAY, MINUTE, SECOND
 
 _MOST_ROWS = {"blocks": 120, "letters": 36}  # price rows that a screen can show, by style
 LEFT = 0.045  # where the rows of a session begin, as a share of its time
 _WIDEST = 0.88  # length of the longest row as a share of the time of its session
 _LETTERS = ascii_uppercase + ascii_letters[:26]
 _SMALLEST = 4.0  # smallest font size of letters [pt]
+_LONGEST = 31 * DAY  # a month of sessions [ns]
 _LETTER_WIDTH = 0.61  # width of a letter of the monospaced font as a share of its size
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Profile:
     """One session: its start and end, and the time blocks that touched each price row, rows and blocks in order."""
 
     start: float  # [matplotlib dates, d]
@@ -68,10 +73,15 @@ class Sessions:
     identity: Identity
     minutes: float  # length of a time block
     height: float  # of a row [quote per coin]
-    sessions: list[Session]
+    sessions: list[Profile]
+    traded: TradedIntervals | None  # the nanoseconds in which the market trades; None if it always does
     prices: Any  # polars frame, one row per session
     prints: Any  # polars frame, one row per run of single prints
     from_candles: bool
+
+    def start_of(self, block: int, start: int) -> float:
+        """Return when a time block of a session begins, which counts trading time from the session's start. [d]"""
+        return _date(_start_of(block * self.minutes, start, self.traded))
 
     @property
     def most_blocks(self) -> int:
@@ -92,7 +102,8 @@ def market_profile(
     stop: Literal["reach", "exceed"] = "reach",
     row_size: float | Decimal | None = None,
     block_minutes: float | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw market profiles (TPO), sessions side by side: the time blocks that touched each price.
 
@@ -124,8 +135,12 @@ def market_profile(
         many to see. The title says the height. All marks are computed from these rows. [quote per coin]
     block_minutes : float, > 0, optional
         Length of a time block; by default the column ``block_size_minutes``. [min]
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades, if the levels were made with a session: their time blocks count trading time, so a break
+        has none, and a session ends with its close. The axis then leaves out the time between sessions, with a line at
+        each open. By default blocks count time of the clock.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -152,8 +167,8 @@ def market_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several markets or does not say how long a time block is, or an argument is not one of those
-        listed.
+        If the frame holds several markets or does not say how long a time block is, if one of its sessions does not
+        start when ``session`` opens, or an argument is not one of those listed.
 
     Examples
     --------
@@ -168,15 +183,14 @@ def market_profile(
     >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    rules = Rules(share, rule, tie, stop, row_size)
+    rules, hours = Rules(share, rule, tie, stop, row_size), Hours.of(timezone, session)
     return draw(
         lambda panel: fill_market_profile(
-            panel, levels, style=style, rules=rules, block_minutes=block_minutes, timezone=timezone
+            panel, levels, style=style, rules=rules, block_minutes=block_minutes, hours=hours
         ),
         ax,
         (12, 6.5),
         title=title,
-        timezone=timezone,
     )
 
 
@@ -187,11 +201,11 @@ def fill_market_profile(
     style: str,
     rules: Rules,
     block_minutes: float | None,
-    timezone: str | tzinfo,
+    hours: Hours,
 ) -> Facts:
     """Show market profiles on a panel."""
-    tpo = sessions_of(levels, rules, style, block_minutes)
-    panel.over_time(timezone)
+    tpo = sessions_of(levels, rules, style, block_minutes, hours.session)
+    panel.over_time(hours.zone)
     y = panel.y
     y.kind, y.name, y.unit = "price", "Price", tpo.identity.price_unit
     panel.x.has_grid, panel.is_unified, panel.is_empty = False, False, not tpo.sessions
@@ -201,6 +215,9 @@ def fill_market_profile(
     if tpo.sessions:
         first, last = tpo.sessions[0].start, tpo.sessions[-1].end
         panel.show_times(first, last, right=0.012 * (last - first))
+        if tpo.traded is not None:
+            ends = [(profile.start, profile.end) for profile in tpo.sessions]
+            hours.show_runs([panel], *np.array(ends).T)
         rows = [row for session in tpo.sessions for row in session.touches]
         y.limits = padded_limits(min(rows) * tpo.height, (max(rows) + 1) * tpo.height)
     marks = _add_marks(panel, tpo)
@@ -320,9 +337,8 @@ def _add_blocks(panel: Panel, tpo: Sessions) -> None:
 
 def _room_of_block(panel: Panel, tpo: Sessions) -> tuple[float, float]:
     """Return the width and the height of a time block. [pt]"""
-    (first, last), (low, high) = panel.x.limits or (0.0, 1.0), panel.y.limits or (0.0, 1.0)
-    ground = panel.ground
-    return unit_of(tpo) / (last - first) * ground.width, tpo.height / (high - low) * ground.height
+    (low, high), ground = panel.y.limits or (0.0, 1.0), panel.ground
+    return unit_of(tpo) / panel.x.shown * ground.width, tpo.height / (high - low) * ground.height
 
 
 def _letter_size(panel: Panel, tpo: Sessions) -> float:
@@ -395,10 +411,16 @@ def _time_of_return(tpo: Sessions, row: dict[str, Any]) -> float:
     start = _date(row["touched_at"])
     session = next(session for session in tpo.sessions if np.isclose(session.start, start, rtol=0, atol=1e-9))
     block_ids = session.touches.get(round(row["poc"] / tpo.height), [0])
-    return start + block_ids[0] * tpo.minutes * MINUTE / DAY
+    return tpo.start_of(block_ids[0], row["touched_at"])
 
 
-def _session_of(spans: dict[float, Session], row: dict[str, Any]) -> Session:
+def _start_of(minutes: float, start: int, traded: TradedIntervals | None) -> int:
+    """Return the time before which a market traded for so long since the start of a session. [ns]"""
+    since = round(minutes * MINUTE)
+    return start + since if traded is None else traded.start_of(traded.number(start) + since)
+
+
+def _session_of(spans: dict[float, Profile], row: dict[str, Any]) -> Profile:
     return spans[_date(row["timestamp"])]
 
 
@@ -420,7 +442,9 @@ def _title(tpo: Sessions) -> str:
     return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * tpo.from_candles)))
 
 
-def sessions_of(frame: object, rules: Rules, style: str, block_minutes: float | None) -> Sessions:
+def sessions_of(
+    frame: object, rules: Rules, style: str, block_minutes: float | None, session: Session | None = None
+) -> Sessions:
     """Read touches; compute value areas, initial balances and single prints, in rows that a screen can show."""
     import polars as pl
 
@@ -482,9 +506,10 @@ def sessions_of(frame: object, rules: Rules, style: str, block_minutes: float | 
     prices = areas.join(balances, on="timestamp").join(naked_pocs.drop("poc", "poc_tie"), on="timestamp")
     prints = profiles.single_prints(levels, row_size=row_size)
     height = float(row_size)
-    ends = _ends(rows, touches, minutes)
+    traded, closes = (None, {}) if session is None or not len(touches) else _closes(touches, session, minutes)
+    ends = _ends(rows, touches, minutes, closes)
     sessions = [
-        Session(_date(time), _date(ends[time]), _rows(part, height))
+        Profile(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
     ]
     return Sessions(
@@ -492,6 +517,7 @@ def sessions_of(frame: object, rules: Rules, style: str, block_minutes: float | 
         minutes,
         height,
         sessions,
+        traded,
         prices.sort("timestamp"),
         prints,
         from_candles=is_from_candles(rows),
@@ -512,13 +538,39 @@ def _rows(part: Any, height: float) -> dict[int, list[int]]:
     return {row: sorted(block_ids) for row, block_ids in touches.items()}
 
 
-def _ends(frame: nw.DataFrame[Any], touches: Any, minutes: float) -> dict[int, int]:
-    """Return the end of each session by its start [ns]: from ``period_end``, else from the time blocks."""
+def _closes(touches: Any, session: Session, minutes: float) -> tuple[TradedIntervals, dict[int, int]]:
+    """Return when the market trades, and by the start of each period the close of its last session with a block. [ns]
+
+    Raises
+    ------
+    QueryError
+        If a period does not start when the session opens.
+    """
+    starts = touches["timestamp"].unique().sort().to_list()
+    last = starts[-1] + _LONGEST
+    traded, sessions = (
+        TradedIntervals.of(session, 1, starts[0], last),
+        sessions_near(session, starts[0], last),
+    )
+    opens, closes = [times.open for times in sessions], dict[int, int]()
+    for (start,), part in touches.group_by("timestamp", maintain_order=True):
+        if start not in opens:
+            got = f"{session} for a session from {datetime.fromtimestamp(start // SECOND, UTC).isoformat()}"
+            raise QueryError(
+                "session", got=got, expected="the Session of the levels, that opens when they do"
+            )
+        block = int(part["block_ids"].list.max().max())
+        closes[start] = sessions[bisect_right(opens, _start_of(block * minutes, start, traded)) - 1].close
+    return traded, closes
+
+
+def _ends(frame: nw.DataFrame[Any], touches: Any, minutes: float, closes: dict[int, int]) -> dict[int, int]:
+    """Return the end of each session by its start [ns]: ``period_end``, else the close, else from the time blocks."""
     starts = touches["timestamp"].unique().sort().to_list()
     blocks = int(touches["block_ids"].list.max().max() or 0) + 1
     shortest = min((following - start for start, following in pairwise(starts)), default=0)
     length = max(round(blocks * minutes * MINUTE), shortest)
-    ends = {start: start + length for start in starts}
+    ends = {start: start + length for start in starts} | closes
     if "period_end" in frame.columns:
         rows = with_datetimes(frame, "levels", "period_end")
         known = zip(

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,6 +21,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from tidytape._other_clients import unknown_name
 from tidytape.plot import _model as model
 from tidytape.plot import _style as style
+
+if TYPE_CHECKING:
+    from tidytape.plot._closed import Hours
 
 BODY = 0.72  # width of the body of a candle as a share of the interval; the rest is a gap between bodies
 _LETTER = 5.0  # usual width of a letter of the name of a row [pt]
@@ -97,14 +100,21 @@ def draw(
     *,
     title: str | None,
     timezone: str | tzinfo = "UTC",
+    hours: Hours | None = None,
 ) -> Drawing:
     """Draw a picture of one panel on the caller's axes, or on those of a new figure of this size. [in]"""
     style.zone(timezone)  # refuse an unknown zone before a figure is made
-    return draw_on(fill, (style.one_axes(ax, *size),), title=title, is_new=ax is None)
+    return draw_on(fill, (style.one_axes(ax, *size),), title=title, is_new=ax is None, hours=hours)
 
 
 def draw_on(
-    fill: model.Fill, axes: Sequence[Axes], *, title: str | None, is_new: bool, key: Axes | None = None
+    fill: model.Fill,
+    axes: Sequence[Axes],
+    *,
+    title: str | None,
+    is_new: bool,
+    key: Axes | None = None,
+    hours: Hours | None = None,
 ) -> Drawing:
     """Draw a picture on axes, one per panel; if there is nothing to draw because of an error, drop a new figure.
 
@@ -120,10 +130,14 @@ def draw_on(
         Whether the figure was made for this picture.
     key : Axes, optional
         Empty axes for the legend.
+    hours : Hours, optional
+        What the time axis shows.
     """
     panels = tuple(model.Panel(style.Ground.of(ax)) for ax in axes)
     try:
         facts = fill(*panels)
+        if hours is not None:
+            hours.show(panels)
     except BaseException:
         if is_new:
             import matplotlib.pyplot as plt
@@ -187,6 +201,8 @@ def png(panel: model.Panel, marks: Sequence[model.Mark], size: tuple[float, floa
     for letter, axis in (("x", panel.x), ("y", panel.y)):
         if axis.is_log:
             ax.set(**{f"{letter}scale": "log"})
+    if panel.x.runs is not None:
+        ax.set_xscale("function", functions=open_time(*panel.x.runs))
     for mark in marks:
         draw_mark(ax, mark)
     _set_limits(ax, panel)
@@ -217,7 +233,7 @@ def _set_up_axis(axis: TickAxis, about: model.Axis) -> None:
     ax, letter = axis.axes, cast("Any", axis).axis_name
     name = style.label(about.name, about.unit)
     if about.runs is not None:
-        ax.set_xscale("function", functions=_open_time(*about.runs))
+        ax.set_xscale("function", functions=open_time(*about.runs))
     if about.is_log:
         ax.set(**{f"{letter}scale": "log"})
         axis.set_major_locator(LogLocator(numticks=8))
@@ -242,7 +258,7 @@ def _set_up_axis(axis: TickAxis, about: model.Axis) -> None:
         style.name_axis(axis, name)
 
 
-def _open_time(begins: model.Floats, ends: model.Floats) -> tuple[Any, Any]:
+def open_time(begins: model.Floats, ends: model.Floats) -> tuple[Any, Any]:
     """Return the functions from times to open time since the first begin, and back; before and after, all is open."""
     far = 1e6  # [d]
     # A closed span has a tiny length, so that the way back is a function.

@@ -56,6 +56,13 @@ class Axis:
     runs: tuple[Floats, Floats] | None = None
 
     @property
+    def shown(self) -> float:
+        """From the lower limit to the upper one, without closed time; 1 without limits."""
+        first, last = self.limits or (0.0, 1.0)
+        closed = 0.0 if self.runs is None else float((self.runs[0][1:] - self.runs[1][:-1]).sum())
+        return last - first - closed
+
+    @property
     def measure(self) -> tuple[str, str]:
         """The name and the unit of values, for hovering."""
         return self.name, self.unit.removesuffix("log scale").removesuffix(", ")

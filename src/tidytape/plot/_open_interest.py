@@ -16,11 +16,13 @@ from tidytape.analytics.flow import oi_price_quadrant
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles
+from tidytape.plot._closed import Hours
 from tidytape.plot._frame import read_frame
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule, Steps
 from tidytape.plot._series import candle_series
 from tidytape.plot._tracks import Tracks, from_above, legend_place, line_of, show_window, tracks
+from tidytape.sessions import Session
 
 HEIGHTS = (3.0, 1.8, 1.6)  # of the panels, from the top
 _CARRY = "24h"  # how long the service uses a report of open interest
@@ -45,7 +47,8 @@ def open_interest(
     by: str | Iterable[str] | None = None,
     title: str | None = None,
     axes: Axes | Sequence[Axes] | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw open interest over time; with candles also the price, and which positions were opened or closed.
 
@@ -71,8 +74,10 @@ def open_interest(
         The title, in place of the picture's own; an empty text shows none.
     axes : matplotlib.axes.Axes, or sequence of three; optional
         Where to draw: one axes without candles; with candles three, from the top down. A new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -109,7 +114,7 @@ def open_interest(
     >>> drawn.axes[1].get_ylabel(), sorted(drawn.changes)[:2]
     ('Open interest [BTC]', ['long_unwinding', 'new_longs'])
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    hours = Hours.of(timezone, session)
     interest = read_frame(frame, "frame", ["timestamp", "close"])
     heights = HEIGHTS if candles is not None else (1.0,)
     expected = "3, with candles" if candles is not None else "one, without candles"
@@ -117,16 +122,17 @@ def open_interest(
     return draw_on(
         lambda *panels: fill_open_interest(
             panels,
-            interest.to_native(),
-            candles,
+            hours.inside(interest.to_native()),
+            hours.inside(candles, "candles"),
             price_band=price_band,
             oi_band=oi_band,
             by=by,
-            timezone=timezone,
+            timezone=hours.zone,
         ),
         places,
         title=title,
         is_new=axes is None,
+        hours=hours,
     )
 
 

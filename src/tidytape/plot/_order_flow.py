@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tidytape.analytics import flow
 from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles, show_intervals, step_line
+from tidytape.plot._closed import Hours
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Facts, Panel, Rule, Steps
@@ -56,7 +57,7 @@ def order_flow(
     session: Session | str | timedelta | None = None,
     period: str | timedelta | None = None,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw candles, and below them the delta of each interval and the cumulative volume delta (CVD).
 
@@ -76,11 +77,12 @@ def order_flow(
         Where to draw: the axes of price, delta and CVD. Let them share their x axis (``sharex=True``) to move together.
         By default those of a new figure.
     anchor, session, period
-        Where the sum of the CVD starts anew, as in `tidytape.analytics.flow.cvd`.
+        Where the sum of the CVD starts anew, as in `tidytape.analytics.flow.cvd`. With a `Session` closed time is left
+        out, as in `candles`; its volumes are in no sum then, also with ``anchor="none"``.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -114,16 +116,23 @@ def order_flow(
     >>> [ax.get_ylabel() for ax in drawn.axes]
     ['Price [USDT per BTC]', 'Delta [BTC]', 'CVD [BTC]']
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    # A length is no time in which a market trades.
+    hours = Hours.of(timezone, session if isinstance(session, Session) else None)
     places = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
     start_of_sum = (anchor, session, period)
     drawn = draw_on(
         lambda *panels: fill_order_flow(
-            panels, candles, sides, start_of_sum=start_of_sum, quote=quote, timezone=timezone
+            panels,
+            hours.inside(candles, "candles"),
+            hours.inside(sides, "sides"),
+            start_of_sum=start_of_sum,
+            quote=quote,
+            timezone=hours.zone,
         ),
         places,
         title=title,
         is_new=axes is None,
+        hours=hours,
     )
     cast("Figure", places.price.get_figure()).align_ylabels(list(places))
     return replace(drawn, axes=places)
@@ -205,7 +214,7 @@ def _read(
         sides.to_native(),
         interval=interval.alias if interval else None,
         anchor=anchor,
-        session=session,
+        session=None if anchor == "none" and isinstance(session, Session) else session,
         period=period,
     )
     rows = with_datetimes(cast("nw.DataFrame[Any]", nw.from_native(sums)), "sides").sort("timestamp")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.colors import LogNorm, to_hex, to_rgb, to_rgba
@@ -19,6 +19,9 @@ from tidytape.plot import _style as style
 from tidytape.plot._clock import Clock, milliseconds
 from tidytape.plot._matplotlib import png
 from tidytape.plot._thin import MOST_POINTS, points_to_send
+
+if TYPE_CHECKING:
+    from tidytape.plot._closed import Hours
 
 Floats = NDArray[np.float64]
 
@@ -73,6 +76,7 @@ def figure(
     dark: bool,
     title: str | None,
     timezone: str | tzinfo = "UTC",
+    hours: Hours | None = None,
     height: float = 4.8,
     places: Sequence[Place] = ONE,
 ) -> Any:
@@ -89,7 +93,9 @@ def figure(
     title : str, optional
         The title, in place of the picture's own; an empty text shows none.
     timezone : str or tzinfo
-        Zone of the time axis.
+        Zone of the time axis, without ``hours``.
+    hours : Hours, optional
+        What the time axis shows, and its zone.
     height : float
         Of the figure. [in]
     places : sequence of Place
@@ -101,6 +107,9 @@ def figure(
     size = (_WIDTH * 72 * _SHARES[0], height * 72 * _SHARES[1], _WIDTH * 72)
     panels = [model.Panel(style.Ground(face, face, *size)) for _ in places]
     fill(*panels)
+    if hours is not None:
+        hours.show(panels)
+        timezone = hours.zone
     if title is not None:
         panels[0].title = title
     return _Page(panels, places, height, _FACES[dark], timezone).figure(go)
@@ -259,7 +268,8 @@ class _Drawn:
     def axis(self, letter: str) -> dict[str, Any]:
         """Return the layout of an axis: its title, range and ticks."""
         about = self._about(letter)
-        name = style.label(about.name, self.page.clock.name if about.kind == "time" else about.unit)
+        has_zone = about.kind == "time" and about.unit
+        name = style.label(about.name, self.page.clock.name if has_zone else about.unit)
         title: dict[str, Any] = {
             "text": html_text(", ".join(filter(None, (name, about.note)))),
             "standoff": 8,
@@ -719,7 +729,7 @@ class _Drawn:
                 "yref": self.y,
                 "x": self.page.clock.texts(np.array([x_low]))[0] if self.has_times else x_low,
                 "y": y_high,
-                "sizex": (x_high - x_low) * (_DAY if self.has_times else 1),
+                "sizex": panel.x.shown * _DAY if self.has_times else x_high - x_low,
                 "sizey": y_high - y_low,
                 "sizing": "stretch",
                 "layer": "below",

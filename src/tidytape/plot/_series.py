@@ -422,3 +422,11 @@ def dates_of(time: NDArray[np.int64]) -> NDArray[np.float64]:
 def interval_named(name: str) -> Interval | None:
     """Return an interval by its name or alias; None for anything else."""
     return next((interval for interval in Interval if name in {interval.value, interval.alias}), None)
+
+
+def width_of(identity: Identity, time: NDArray[np.int64]) -> int:
+    """Return the length of the interval, as the frame says it, or else the smallest step between its times. [ns]"""
+    interval, steps = interval_named(identity.interval), np.diff(np.unique(time))
+    if interval is None and steps.size:
+        return int(steps.min())
+    return (interval or Interval.MINUTE).seconds * SECOND

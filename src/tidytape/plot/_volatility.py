@@ -15,6 +15,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
+from tidytape.plot._closed import Hours
 from tidytape.plot._frame import missing, read_frame
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Facts, Legend, Line, Panel, Rule
@@ -30,6 +31,7 @@ from tidytape.plot._tracks import (
     show_window,
     tracks,
 )
+from tidytape.sessions import Session
 
 _MOST = 12  # lines that can be told apart
 _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
@@ -42,7 +44,8 @@ def volatility(
     realized: IntoFrame | None = None,
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw implied volatility over time: one line per tenor, dark for the shortest, light for the longest.
 
@@ -59,8 +62,10 @@ def volatility(
         The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -89,12 +94,15 @@ def volatility(
     >>> volatility(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Implied volatility [%]'
     """
+    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_volatility(panel, frame, realized, timezone=timezone),
+        lambda panel: fill_volatility(
+            panel, hours.inside(frame), hours.inside(realized, "realized"), timezone=hours.zone
+        ),
         ax,
         (9, 4),
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
@@ -136,7 +144,8 @@ def skew(
     *,
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw skew, or risk reversals, over time: one line per tenor, dark for the shortest, light for the longest.
 
@@ -153,8 +162,10 @@ def skew(
         The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -184,8 +195,13 @@ def skew(
     >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Skew, put minus call [vol points]'
     """
+    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_skew(panel, frame, timezone=timezone), ax, (9, 4), title=title, timezone=timezone
+        lambda panel: fill_skew(panel, hours.inside(frame), timezone=hours.zone),
+        ax,
+        (9, 4),
+        title=title,
+        hours=hours,
     )
 
 

@@ -20,7 +20,9 @@ from tidytape.plot import (
     _volatility,
 )
 from tidytape.plot import _style as style
+from tidytape.plot._closed import Hours
 from tidytape.plot._plotly import figure, stacked
+from tidytape.sessions import Session
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -70,7 +72,8 @@ def open_interest(
     oi_band: float = 0.0,
     by: str | Iterable[str] | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return open interest, and with candles also which positions were opened or closed.
@@ -83,6 +86,8 @@ def open_interest(
         As for `tidytape.plot.open_interest`. [quote per coin]
     price_band, oi_band, by
         As for `tidytape.plot.open_interest`.
+    session
+        As for `tidytape.plot.open_interest`.
 
     Returns
     -------
@@ -90,22 +95,35 @@ def open_interest(
         One panel, or three with candles. If there are more than 5,000 candles, the candles and the open interest have
         the finest interval that fits; the title then says so.
     """
+    hours = Hours.of(timezone, session)
     heights = (1.0,) if candles is None else _open_interest.HEIGHTS
     return figure(
         "open_interest",
         lambda *panels: _open_interest.fill_open_interest(
-            panels, frame, candles, price_band=price_band, oi_band=oi_band, by=by, timezone=timezone
+            panels,
+            hours.inside(frame),
+            hours.inside(candles, "candles"),
+            price_band=price_band,
+            oi_band=oi_band,
+            by=by,
+            timezone=hours.zone,
         ),
         height=4.8 if candles is None else 7.2,
         places=stacked(heights),
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
 def premium(
-    frame: IntoFrame, /, *, title: str | None = None, timezone: str | tzinfo = "UTC", dark: bool = False
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
+    dark: bool = False,
 ) -> Figure:
     """Return the premium of each market over a reference price, as `tidytape.plot.premium` draws it.
 
@@ -113,18 +131,21 @@ def premium(
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
         As for `tidytape.plot.premium`. [1]
+    session
+        As for `tidytape.plot.premium`.
 
     Returns
     -------
     plotly.graph_objects.Figure
         One line per market. [bp]
     """
+    hours = Hours.of(timezone, session)
     return figure(
         "premium",
-        lambda panel: _cross.fill_premium(panel, frame, timezone=timezone),
+        lambda panel: _cross.fill_premium(panel, hours.inside(frame), timezone=hours.zone),
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
@@ -135,7 +156,8 @@ def market_share(
     amount: str = "",
     most: int = len(style.CYCLE),
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return the share of each market in the sum of all markets, as `tidytape.plot.market_share` draws them.
@@ -146,18 +168,23 @@ def market_share(
         As for `tidytape.plot.market_share`. [1]
     amount, most
         As for `tidytape.plot.market_share`.
+    session
+        As for `tidytape.plot.market_share`.
 
     Returns
     -------
     plotly.graph_objects.Figure
         One area per market. [%]
     """
+    hours = Hours.of(timezone, session)
     return figure(
         "market_share",
-        lambda panel: _cross.fill_market_share(panel, frame, amount=amount, most=most, timezone=timezone),
+        lambda panel: _cross.fill_market_share(
+            panel, hours.inside(frame), amount=amount, most=most, timezone=hours.zone
+        ),
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
@@ -167,7 +194,8 @@ def volatility(
     *,
     realized: IntoFrame | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return implied volatility over time, as `tidytape.plot.volatility` draws it.
@@ -178,23 +206,34 @@ def volatility(
         As for `tidytape.plot.volatility`. [%]
     realized : frame, m rows, key timestamp, any order; optional
         As for `tidytape.plot.volatility`. [%]
+    session
+        As for `tidytape.plot.volatility`.
 
     Returns
     -------
     plotly.graph_objects.Figure
         One line per tenor, and one of the realised volatility. [%]
     """
+    hours = Hours.of(timezone, session)
     return figure(
         "volatility",
-        lambda panel: _volatility.fill_volatility(panel, frame, realized, timezone=timezone),
+        lambda panel: _volatility.fill_volatility(
+            panel, hours.inside(frame), hours.inside(realized, "realized"), timezone=hours.zone
+        ),
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
 def skew(
-    frame: IntoFrame, /, *, title: str | None = None, timezone: str | tzinfo = "UTC", dark: bool = False
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
+    dark: bool = False,
 ) -> Figure:
     """Return skew, or risk reversals, over time, as `tidytape.plot.skew` draws them.
 
@@ -202,18 +241,21 @@ def skew(
     ----------
     frame : frame, n rows, key (tenor, timestamp), any order
         As for `tidytape.plot.skew`. [vol points]
+    session
+        As for `tidytape.plot.skew`.
 
     Returns
     -------
     plotly.graph_objects.Figure
         One line per tenor. [vol points]
     """
+    hours = Hours.of(timezone, session)
     return figure(
         "skew",
-        lambda panel: _volatility.fill_skew(panel, frame, timezone=timezone),
+        lambda panel: _volatility.fill_skew(panel, hours.inside(frame), timezone=hours.zone),
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 

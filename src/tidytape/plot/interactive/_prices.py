@@ -20,7 +20,7 @@ from tidytape.plot import (
     _panels,
     _profile,
 )
-from tidytape.plot._closed import zone_of
+from tidytape.plot._closed import Hours
 from tidytape.plot._plotly import Place, figure, stacked
 from tidytape.query._values import TimeLike
 from tidytape.sessions import Session
@@ -74,14 +74,14 @@ def candles(
     >>> figure.layout.yaxis.title.text, sum(len(trace.x) for trace in figure.data)
     ('Price [USDT per BTC]', 2)
     """
-    zone = zone_of(timezone, session)
+    hours = Hours.of(timezone, session)
     return figure(
         "candles",
-        lambda panel: _candles.fill_candles(panel, frame, session=session, timezone=zone),
+        lambda panel: _candles.fill_candles(panel, hours.inside(frame), timezone=hours.zone),
         height=5.4,
         dark=dark,
         title=title,
-        timezone=zone,
+        hours=hours,
     )
 
 
@@ -112,14 +112,14 @@ def volume(
         One bar per row. If there are more than 5,000 rows, bars of the finest interval that fits; the title then says
         so.
     """
-    zone = zone_of(timezone, session)
+    hours = Hours.of(timezone, session)
     return figure(
         "volume",
-        lambda panel: _candles.fill_volume(panel, frame, quote=quote, session=session, timezone=zone),
+        lambda panel: _candles.fill_volume(panel, hours.inside(frame), quote=quote, timezone=hours.zone),
         height=3.4,
         dark=dark,
         title=title,
-        timezone=zone,
+        hours=hours,
     )
 
 
@@ -195,17 +195,17 @@ def candles_with_profile(
         title then says so.
     """
     rules = _profile.Rules(share, rule, tie, stop, row_size)
-    zone = zone_of(timezone, session)
+    hours = Hours.of(timezone, session)
     return figure(
         "candles_with_profile",
         lambda *panels: _panels.fill_candles_with_profile(
-            panels, candles, profile, rules=rules, quote=quote, session=session, timezone=zone
+            panels, candles, profile, rules=rules, quote=quote, hours=hours
         ),
         height=6.4,
         places=_PROFILE,
         dark=dark,
         title=title,
-        timezone=zone,
+        hours=hours,
     )
 
 
@@ -221,7 +221,8 @@ def market_profile(
     row_size: float | Decimal | None = None,
     block_minutes: float | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return market profiles, the sessions side by side, as `tidytape.plot.market_profile` draws them.
@@ -230,7 +231,7 @@ def market_profile(
     ----------
     levels : frame, n rows, one per (timestamp, price), or per (timestamp, block_id, price), any order
         As for `tidytape.plot.market_profile`. [quote per coin]
-    style, share, rule, tie, stop, row_size, block_minutes
+    style, share, rule, tie, stop, row_size, block_minutes, session
         As for `tidytape.plot.market_profile`.
 
     Returns
@@ -238,16 +239,16 @@ def market_profile(
     plotly.graph_objects.Figure
         Blocks or letters are one image. Hovering over a row shows how many time blocks touched it, and their letters.
     """
-    rules = _profile.Rules(share, rule, tie, stop, row_size)
+    rules, hours = _profile.Rules(share, rule, tie, stop, row_size), Hours.of(timezone, session)
     return figure(
         "market_profile",
         lambda panel: _market_profile.fill_market_profile(
-            panel, levels, style=style, rules=rules, block_minutes=block_minutes, timezone=timezone
+            panel, levels, style=style, rules=rules, block_minutes=block_minutes, hours=hours
         ),
         height=6.4,
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
@@ -259,7 +260,8 @@ def footprint(
     imbalance: float = 3.0,
     quote: str | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return a footprint, as `tidytape.plot.footprint` draws it.
@@ -270,6 +272,8 @@ def footprint(
         As for `tidytape.plot.footprint`. [quote per coin; volumes as ``amount_unit`` says]
     row_size, imbalance, quote
         As for `tidytape.plot.footprint`.
+    session
+        As for `tidytape.plot.footprint`.
 
     Returns
     -------
@@ -278,15 +282,21 @@ def footprint(
         than 20,000 rows is refused, because nobody could read it. It is also refused if its gaps are so long that the
         grid of all its rows and intervals has more than 200,000 cells.
     """
+    hours = Hours.of(timezone, session)
     return figure(
         "footprint",
         lambda panel: _footprint.fill_footprint(
-            panel, profile, row_size=row_size, imbalance=imbalance, quote=quote, timezone=timezone
+            panel,
+            hours.inside(profile, "profile"),
+            row_size=row_size,
+            imbalance=imbalance,
+            quote=quote,
+            timezone=hours.zone,
         ),
         height=6.4,
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
@@ -300,7 +310,7 @@ def order_flow(
     period: str | timedelta | None = None,
     quote: str | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return candles, delta and cumulative volume delta, as `tidytape.plot.order_flow` draws them.
@@ -320,17 +330,24 @@ def order_flow(
         Three panels that zoom together. If there are more than 5,000 candles, candles and delta have the finest
         interval that fits; the title then says so.
     """
+    # A length is no time in which a market trades.
+    hours = Hours.of(timezone, session if isinstance(session, Session) else None)
     start_of_sum = (anchor, session, period)
     return figure(
         "order_flow",
         lambda *panels: _order_flow.fill_order_flow(
-            panels, candles, sides, start_of_sum=start_of_sum, quote=quote, timezone=timezone
+            panels,
+            hours.inside(candles, "candles"),
+            hours.inside(sides, "sides"),
+            start_of_sum=start_of_sum,
+            quote=quote,
+            timezone=hours.zone,
         ),
         height=7.0,
         places=stacked(_order_flow.HEIGHTS),
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
@@ -341,7 +358,8 @@ def liquidations(
     candles: IntoFrame | None = None,
     quote: str | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return the liquidated volume of each interval, as `tidytape.plot.liquidations` draws it.
@@ -356,18 +374,23 @@ def liquidations(
         Candles of the same coin, whose ``close`` is drawn as a line with an axis at the right. [quote per coin]
     quote : str, optional
         As for `tidytape.plot.liquidations`.
+    session
+        As for `tidytape.plot.liquidations`.
 
     Returns
     -------
     plotly.graph_objects.Figure
         Longs above zero, shorts below.
     """
+    hours = Hours.of(timezone, session)
     return figure(
         "liquidations",
-        lambda panel: _liquidations.fill_liquidations(panel, frame, candles, quote=quote, timezone=timezone),
+        lambda panel: _liquidations.fill_liquidations(
+            panel, hours.inside(frame), hours.inside(candles, "candles"), quote=quote, timezone=hours.zone
+        ),
         dark=dark,
         title=title,
-        timezone=timezone,
+        hours=hours,
     )
 
 
