@@ -106,7 +106,7 @@ def coverage(
 
 def fill_coverage(panel: Panel, rows: list[_Row], *, timezone: str | tzinfo) -> Facts:
     """Show the times and gaps of data on a panel."""
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.has_grid = panel.is_unified = False
     markets = list(dict.fromkeys(row.market for row in rows))
     panel.title = style.titled(

@@ -10,7 +10,6 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._closed import Hours
 from tidytape.plot._frame import read_frame
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Area, Facts, Legend, Line, Panel, Rule
@@ -70,21 +69,21 @@ def premium(
     >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
     'Premium over the median [bp]'
     """
-    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_premium(panel, hours.inside(frame), timezone=hours.zone),
+        lambda panel: fill_premium(panel, frame),
         ax,
         (9, 4),
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
-def fill_premium(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Facts:
+def fill_premium(panel: Panel, frame: IntoFrame) -> Facts:
     """Show premiums on a panel."""
-    premiums = read_frame(frame, "frame", ["timestamp", "premium"])
+    premiums = read_frame(panel.hours.inside(frame), "frame", ["timestamp", "premium"])
     series = tracks(premiums, "frame", ["premium"])
-    panel.over_time(timezone)
+    panel.over_time()
     rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
     panel.y.name, panel.y.unit, panel.y.bins = f"Premium over {_reference(rules)}", "bp", 7
     panel.title = style.titled("Premium", series.title())
@@ -182,25 +181,21 @@ def market_share(
     >>> drawn.ax.get_ylabel(), round(sum(drawn.shares.values()), 9)
     ('Share of volume [%]', 1.0)
     """
-    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_market_share(
-            panel, hours.inside(frame), amount=amount, most=most, timezone=hours.zone
-        ),
+        lambda panel: fill_market_share(panel, frame, amount=amount, most=most),
         ax,
         (9, 4),
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
-def fill_market_share(
-    panel: Panel, frame: IntoFrame, *, amount: str, most: int, timezone: str | tzinfo
-) -> Facts:
+def fill_market_share(panel: Panel, frame: IntoFrame, *, amount: str, most: int) -> Facts:
     """Show shares of a sum on a panel."""
     if type(most) is not int or most < 1:
         raise QueryError("most", got=most, expected="a whole number above 0")
-    series = tracks(frame, "frame", ["share", "total"])
+    series = tracks(panel.hours.inside(frame), "frame", ["share", "total"])
     if (
         not series.shared.interval
         and len({time for track in series.by_label.values() for time in track.start}) == 1
@@ -208,7 +203,7 @@ def fill_market_share(
         expected = "a column ``interval``, or several times, which show how long a share counts"
         raise QueryError("frame", got="one time and no interval", expected=expected)
     times, stacked, shares = _stacked(series, most)
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.name, panel.y.unit = f"Share of {amount}" if amount else "Share", "%"
     panel.y.fixed = {float(share): str(share) for share in (0, 25, 50, 75, 100)}
     panel.title = style.titled("Market share", series.title())

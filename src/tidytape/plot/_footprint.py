@@ -16,7 +16,6 @@ from tidytape.analytics import profile as profiles
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits
-from tidytape.plot._closed import Hours
 from tidytape.plot._heatmap import require_height
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Bar, Boxes, Facts, Legend, Mark, Panel, Scale, Segments, Texts
@@ -146,20 +145,13 @@ def footprint(
     >>> drawn.row_height, len(drawn.pocs.get_paths())
     (50.0, 8)
     """
-    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_footprint(
-            panel,
-            hours.inside(profile, "profile"),
-            row_size=row_size,
-            imbalance=imbalance,
-            quote=quote,
-            timezone=hours.zone,
-        ),
+        lambda panel: fill_footprint(panel, profile, row_size=row_size, imbalance=imbalance, quote=quote),
         ax,
         (12, 7),
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -170,19 +162,20 @@ def fill_footprint(
     row_size: float | Decimal | None,
     imbalance: float,
     quote: str | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show a footprint on a panel."""
     require_height("row_size", row_size)
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
     columns = ("timestamp", "price", "buy_volume", "sell_volume")
-    levels, identity = market_frame(profile, "profile", columns, key=columns[:2])
+    levels, identity = market_frame(
+        panel.hours.inside(profile, "profile"), "profile", columns, key=columns[:2]
+    )
     levels, time = nanoseconds(levels, "profile")
     values = numbers(levels, "profile", columns[1:])
     has_traded = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     has_traded &= values["buy_volume"] + values["sell_volume"] > 0
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.kind, panel.y.name, panel.y.unit = "price", "Price", identity.price_unit
     panel.is_unified, panel.is_empty = False, not has_traded.any()
     facts: Facts = dict.fromkeys(("levels", "pocs", "buy_imbalances", "sell_imbalances", "row_height")) | {

@@ -181,7 +181,7 @@ def book_heatmap(
     """
     return draw(
         lambda panel: fill_book_heatmap(
-            panel, frame, trades, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+            panel, frame, trades, block_size=block_size, prices=prices, quote=quote
         ),
         ax,
         (12, 6),
@@ -198,7 +198,6 @@ def fill_book_heatmap(
     block_size: Decimal | float | None,
     prices: tuple[float, float] | None,
     quote: str | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show resting sizes on a panel."""
     require_height("block_size", block_size)
@@ -214,7 +213,7 @@ def fill_book_heatmap(
     cells = cells_of(
         books.time[is_shown], books.width, price, None if block_size is None else float(block_size)
     )
-    show_grid(panel, cells, books.identity.price_unit, timezone)
+    show_grid(panel, cells, books.identity.price_unit)
     other_market = other_market_note("trades", dots.identity, books.identity) if dots else ""
     panel.title = style.titled("Order book", books.identity.title, other_market)
     facts = dict.fromkeys(("bids", "asks", "block_size", "mid", "buys", "sells", "bought", "sold"))
@@ -296,9 +295,9 @@ def _prices(books: _Priced) -> tuple[float, float]:
     return low - reach, high + reach
 
 
-def show_grid(panel: Panel, cells: Cells | None, price_unit: str, timezone: str | tzinfo) -> None:
+def show_grid(panel: Panel, cells: Cells | None, price_unit: str) -> None:
     """Let a panel show times and prices, those of the cells if there are some."""
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.kind, panel.y.name, panel.y.unit = "price", "Price", price_unit
     panel.is_unified, panel.is_empty = cells is None, cells is None
     if cells is not None:

@@ -13,7 +13,6 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.catalogue import Side
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits, show_intervals, step_line
-from tidytape.plot._closed import Hours
 from tidytape.plot._heatmap import (
     add_price,
     cells_of,
@@ -107,31 +106,29 @@ def liquidations(
     >>> drawn.ax.get_ylabel()
     'Liquidations [BTC]'
     """
-    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_liquidations(
-            panel, hours.inside(frame), hours.inside(candles, "candles"), quote=quote, timezone=hours.zone
-        ),
+        lambda panel: fill_liquidations(panel, frame, candles, quote=quote),
         ax,
         (12, 5),
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
 def fill_liquidations(
-    panel: Panel, frame: IntoFrame, candles: IntoFrame | None, *, quote: str | None, timezone: str | tzinfo
+    panel: Panel, frame: IntoFrame, candles: IntoFrame | None, *, quote: str | None
 ) -> Facts:
     """Show liquidated volumes on a panel."""
     rows, identity = market_frame(
-        frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
+        panel.hours.inside(frame), "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
     )
     rows, time = nanoseconds(rows, "frame")
     amount = numbers(rows, "frame", ("liquidations",))["liquidations"]
     is_long = is_side(rows, "frame", Side.BUY)
     is_known = np.isfinite(amount) & (amount >= 0)
-    closes, other_market = _closes(candles, identity)
-    panel.over_time(timezone)
+    closes, other_market = _closes(panel.hours.inside(candles, "candles"), identity)
+    panel.over_time()
     y, colours = panel.y, panel.colours
     y.kind, y.name, y.unit, y.bins = "amount", "Liquidations", identity.amounts(quote), 6
     y.is_signed = False
@@ -243,7 +240,7 @@ def liquidation_heatmap(
     """
     return draw(
         lambda panel: fill_liquidation_heatmap(
-            panel, frame, candles, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+            panel, frame, candles, block_size=block_size, prices=prices, quote=quote
         ),
         ax,
         (12, 6),
@@ -260,7 +257,6 @@ def fill_liquidation_heatmap(
     block_size: Decimal | float | None,
     prices: tuple[float, float] | None,
     quote: str | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show liquidated volumes by time and price on a panel."""
     require_height("block_size", block_size)
@@ -283,7 +279,7 @@ def fill_liquidation_heatmap(
     )
     # The candles know the unit of prices; a heatmap of all markets of a coin does not.
     with_quote = identity if closes is None else replace(closes.identity, amount_unit=identity.amount_unit)
-    show_grid(panel, cells, with_quote.price_unit, timezone)
+    show_grid(panel, cells, with_quote.price_unit)
     panel.title = style.titled("Liquidations by price", identity.title, other_market)
     facts = {"image": None, "block_size": None if cells is None else cells.height, "price": None}
     if cells is None:
@@ -318,7 +314,10 @@ def _add_price_beside(panel: Panel, closes: CandleSeries) -> Line:
     edges, steps = step_line(closes.start, closes.width, closes.close)
     limits = padded_limits(np.nanmin(steps), np.nanmax(steps))
     behind = Panel(
-        panel.ground, x=panel.x, y=Axis("Price", closes.identity.price_unit, "price", limits=limits)
+        panel.ground,
+        panel.hours,
+        x=panel.x,
+        y=Axis("Price", closes.identity.price_unit, "price", limits=limits),
     )
     line = Line(
         (edges[1:] + edges[:-1]) / 2,

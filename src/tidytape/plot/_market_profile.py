@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from decimal import Decimal
 from itertools import pairwise
 from string import ascii_letters, ascii_uppercase
@@ -21,10 +20,9 @@ from tidytape.analytics import profile as profiles
 from tidytape.analytics.profile._levels import BLOCK_MINUTES, checked_minutes, no_block_length
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
 from tidytape.errors import QueryError
-from tidytape.frames._trading import TradedIntervals, sessions_near
+from tidytape.frames._trading import TradedIntervals
 from tidytape.plot import _style as looks
 from tidytape.plot._candles import padded_limits
-from tidytape.plot._closed import Hours
 from tidytape.plot._frame import missing, read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Bar, Boxes, Facts, Legend, Mark, Panel, Regions, Scale, Segments, Texts
@@ -41,7 +39,7 @@ from tidytape.plot._series import (
     smallest_step,
 )
 from tidytape.sessions import Session
-from tidytape.times import DAY, MINUTE, SECOND
+from tidytape.times import DAY, MINUTE
 
 _MOST_ROWS = {"blocks": 120, "letters": 36}  # price rows that a screen can show, by style
 LEFT = 0.045  # where the rows of a session begin, as a share of its time
@@ -74,14 +72,10 @@ class Sessions:
     minutes: float  # length of a time block
     height: float  # of a row [quote per coin]
     sessions: list[Profile]
-    traded: TradedIntervals | None  # the nanoseconds in which the market trades; None if it always does
+    traded: TradedIntervals  # the nanoseconds in which the market trades
     prices: Any  # polars frame, one row per session
     prints: Any  # polars frame, one row per run of single prints
     from_candles: bool
-
-    def start_of(self, block: int, start: int) -> float:
-        """Return when a time block of a session begins, which counts trading time from the session's start. [d]"""
-        return _date(_start_of(block * self.minutes, start, self.traded))
 
     @property
     def most_blocks(self) -> int:
@@ -183,14 +177,16 @@ def market_profile(
     >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    rules, hours = Rules(share, rule, tie, stop, row_size), Hours.of(timezone, session)
+    rules = Rules(share, rule, tie, stop, row_size)
     return draw(
         lambda panel: fill_market_profile(
-            panel, levels, style=style, rules=rules, block_minutes=block_minutes, hours=hours
+            panel, levels, style=style, rules=rules, block_minutes=block_minutes
         ),
         ax,
         (12, 6.5),
         title=title,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -201,11 +197,11 @@ def fill_market_profile(
     style: str,
     rules: Rules,
     block_minutes: float | None,
-    hours: Hours,
 ) -> Facts:
     """Show market profiles on a panel."""
+    hours = panel.hours
     tpo = sessions_of(levels, rules, style, block_minutes, hours.session)
-    panel.over_time(hours.zone)
+    panel.over_time()
     y = panel.y
     y.kind, y.name, y.unit = "price", "Price", tpo.identity.price_unit
     panel.x.has_grid, panel.is_unified, panel.is_empty = False, False, not tpo.sessions
@@ -215,7 +211,7 @@ def fill_market_profile(
     if tpo.sessions:
         first, last = tpo.sessions[0].start, tpo.sessions[-1].end
         panel.show_times(first, last, right=0.012 * (last - first))
-        if tpo.traded is not None:
+        if hours.session is not None:
             ends = [(profile.start, profile.end) for profile in tpo.sessions]
             hours.show_runs([panel], *np.array(ends).T)
         rows = [row for session in tpo.sessions for row in session.touches]
@@ -411,13 +407,12 @@ def _time_of_return(tpo: Sessions, row: dict[str, Any]) -> float:
     start = _date(row["touched_at"])
     session = next(session for session in tpo.sessions if np.isclose(session.start, start, rtol=0, atol=1e-9))
     block_ids = session.touches.get(round(row["poc"] / tpo.height), [0])
-    return tpo.start_of(block_ids[0], row["touched_at"])
+    return _date(_later(tpo.traded, row["touched_at"], block_ids[0] * tpo.minutes))
 
 
-def _start_of(minutes: float, start: int, traded: TradedIntervals | None) -> int:
-    """Return the time before which a market traded for so long since the start of a session. [ns]"""
-    since = round(minutes * MINUTE)
-    return start + since if traded is None else traded.start_of(traded.number(start) + since)
+def _later(traded: TradedIntervals, start: int, minutes: float) -> int:
+    """Return when a market has traded for so long since a time. [ns since the epoch]"""
+    return traded.start_of(traded.number(start) + round(minutes * MINUTE))
 
 
 def _session_of(spans: dict[float, Profile], row: dict[str, Any]) -> Profile:
@@ -506,8 +501,14 @@ def sessions_of(
     prices = areas.join(balances, on="timestamp").join(naked_pocs.drop("poc", "poc_tie"), on="timestamp")
     prints = profiles.single_prints(levels, row_size=row_size)
     height = float(row_size)
-    traded, closes = (None, {}) if session is None or not len(touches) else _closes(touches, session, minutes)
-    ends = _ends(rows, touches, minutes, closes)
+    starts = touches["timestamp"].unique().sort().to_list()
+    # Without a session the market always trades.
+    span = (starts[0], starts[-1] + _LONGEST) if starts else (0, 0)
+    traded = TradedIntervals.of(session or Session.utc_day(), 1, *span)
+    if session is not None and (others := {*starts} - {*traded.begins.tolist()}):
+        got = f"{session} for a session from {np.datetime64(min(others), 'ns').astype('datetime64[s]')} UTC"
+        raise QueryError("session", got=got, expected="the Session of the levels, which opens when they do")
+    ends = _ends(rows, touches, minutes, traded, is_clock=session is None)
     sessions = [
         Profile(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
@@ -538,39 +539,28 @@ def _rows(part: Any, height: float) -> dict[int, list[int]]:
     return {row: sorted(block_ids) for row, block_ids in touches.items()}
 
 
-def _closes(touches: Any, session: Session, minutes: float) -> tuple[TradedIntervals, dict[int, int]]:
-    """Return when the market trades, and by the start of each period the close of its last session with a block. [ns]
+def _ends(
+    frame: nw.DataFrame[Any], touches: Any, minutes: float, traded: TradedIntervals, *, is_clock: bool
+) -> dict[int, int]:
+    """Return the end of each session by its start [ns]: from ``period_end``, else from the time blocks.
 
-    Raises
-    ------
-    QueryError
-        If a period does not start when the session opens.
+    A market that closes does so when it next stops to trade after the beginning of the last time block.
     """
-    starts = touches["timestamp"].unique().sort().to_list()
-    last = starts[-1] + _LONGEST
-    traded, sessions = (
-        TradedIntervals.of(session, 1, starts[0], last),
-        sessions_near(session, starts[0], last),
-    )
-    opens, closes = [times.open for times in sessions], dict[int, int]()
-    for (start,), part in touches.group_by("timestamp", maintain_order=True):
-        if start not in opens:
-            got = f"{session} for a session from {datetime.fromtimestamp(start // SECOND, UTC).isoformat()}"
-            raise QueryError(
-                "session", got=got, expected="the Session of the levels, that opens when they do"
-            )
-        block = int(part["block_ids"].list.max().max())
-        closes[start] = sessions[bisect_right(opens, _start_of(block * minutes, start, traded)) - 1].close
-    return traded, closes
-
-
-def _ends(frame: nw.DataFrame[Any], touches: Any, minutes: float, closes: dict[int, int]) -> dict[int, int]:
-    """Return the end of each session by its start [ns]: ``period_end``, else the close, else from the time blocks."""
     starts = touches["timestamp"].unique().sort().to_list()
     blocks = int(touches["block_ids"].list.max().max() or 0) + 1
     shortest = min((following - start for start, following in pairwise(starts)), default=0)
     length = max(round(blocks * minutes * MINUTE), shortest)
-    ends = {start: start + length for start in starts} | closes
+    ends = {start: start + length for start in starts}
+    if not is_clock:
+        touched = touches.explode("block_ids").group_by("timestamp").max()
+        last = {
+            start: _later(traded, start, block * minutes)
+            for start, block in touched.select("timestamp", "block_ids").iter_rows()
+        }
+        ends = {
+            start: int(traded.ends[np.searchsorted(traded.begins, begin, side="right") - 1])
+            for start, begin in last.items()
+        }
     if "period_end" in frame.columns:
         rows = with_datetimes(frame, "levels", "period_end")
         known = zip(

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,9 +21,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from tidytape._other_clients import unknown_name
 from tidytape.plot import _model as model
 from tidytape.plot import _style as style
-
-if TYPE_CHECKING:
-    from tidytape.plot._closed import Hours
+from tidytape.plot._closed import Hours
+from tidytape.sessions import Session
 
 BODY = 0.72  # width of the body of a candle as a share of the interval; the rest is a gap between bodies
 _LETTER = 5.0  # usual width of a letter of the name of a row [pt]
@@ -99,12 +98,12 @@ def draw(
     size: tuple[float, float],
     *,
     title: str | None,
-    timezone: str | tzinfo = "UTC",
-    hours: Hours | None = None,
+    timezone: str | tzinfo | None = None,
+    session: Session | None = None,
 ) -> Drawing:
     """Draw a picture of one panel on the caller's axes, or on those of a new figure of this size. [in]"""
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
-    return draw_on(fill, (style.one_axes(ax, *size),), title=title, is_new=ax is None, hours=hours)
+    axes = (style.one_axes(ax, *size),)
+    return draw_on(fill, axes, title=title, is_new=ax is None, timezone=timezone, session=session)
 
 
 def draw_on(
@@ -114,7 +113,8 @@ def draw_on(
     title: str | None,
     is_new: bool,
     key: Axes | None = None,
-    hours: Hours | None = None,
+    timezone: str | tzinfo | None = None,
+    session: Session | None = None,
 ) -> Drawing:
     """Draw a picture on axes, one per panel; if there is nothing to draw because of an error, drop a new figure.
 
@@ -130,14 +130,16 @@ def draw_on(
         Whether the figure was made for this picture.
     key : Axes, optional
         Empty axes for the legend.
-    hours : Hours, optional
-        What the time axis shows.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
+    session : Session, optional
+        When the market trades, if closed time is left out.
     """
-    panels = tuple(model.Panel(style.Ground.of(ax)) for ax in axes)
     try:
+        hours = Hours.of(timezone, session)
+        panels = tuple(model.Panel(style.Ground.of(ax), hours) for ax in axes)
         facts = fill(*panels)
-        if hours is not None:
-            hours.show(panels)
+        hours.show(panels)
     except BaseException:
         if is_new:
             import matplotlib.pyplot as plt
@@ -202,7 +204,7 @@ def png(panel: model.Panel, marks: Sequence[model.Mark], size: tuple[float, floa
         if axis.is_log:
             ax.set(**{f"{letter}scale": "log"})
     if panel.x.runs is not None:
-        ax.set_xscale("function", functions=open_time(*panel.x.runs))
+        ax.set_xscale("function", functions=panel.x.open_time())
     for mark in marks:
         draw_mark(ax, mark)
     _set_limits(ax, panel)
@@ -233,7 +235,7 @@ def _set_up_axis(axis: TickAxis, about: model.Axis) -> None:
     ax, letter = axis.axes, cast("Any", axis).axis_name
     name = style.label(about.name, about.unit)
     if about.runs is not None:
-        ax.set_xscale("function", functions=open_time(*about.runs))
+        ax.set_xscale("function", functions=about.open_time())
     if about.is_log:
         ax.set(**{f"{letter}scale": "log"})
         axis.set_major_locator(LogLocator(numticks=8))
@@ -256,19 +258,6 @@ def _set_up_axis(axis: TickAxis, about: model.Axis) -> None:
             cast("style.Dates", axis.get_major_formatter()).window = about.window
     else:
         style.name_axis(axis, name)
-
-
-def open_time(begins: model.Floats, ends: model.Floats) -> tuple[Any, Any]:
-    """Return the functions from times to open time since the first begin, and back; before and after, all is open."""
-    far = 1e6  # [d]
-    # A closed span has a tiny length, so that the way back is a function.
-    lengths = np.stack([np.append(0.0, begins[1:] > ends[:-1]) * 1e-9, ends - begins], axis=1).ravel()
-    times = np.concatenate([[begins[0] - far], np.stack([begins, ends], axis=1).ravel(), [ends[-1] + far]])
-    positions = np.concatenate([[-far], np.cumsum(lengths), [lengths.sum() + far]])
-    return (
-        lambda time: np.interp(time, times, positions),
-        lambda position: np.interp(position, positions, times),
-    )
 
 
 def _set_limits(ax: Axes, panel: model.Panel) -> None:

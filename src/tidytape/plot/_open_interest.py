@@ -16,7 +16,6 @@ from tidytape.analytics.flow import oi_price_quadrant
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles
-from tidytape.plot._closed import Hours
 from tidytape.plot._frame import read_frame
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule, Steps
@@ -114,25 +113,19 @@ def open_interest(
     >>> drawn.axes[1].get_ylabel(), sorted(drawn.changes)[:2]
     ('Open interest [BTC]', ['long_unwinding', 'new_longs'])
     """
-    hours = Hours.of(timezone, session)
     interest = read_frame(frame, "frame", ["timestamp", "close"])
     heights = HEIGHTS if candles is not None else (1.0,)
     expected = "3, with candles" if candles is not None else "one, without candles"
     places = style.stacked_axes(axes, heights, expected, size=(9, 7 if candles is not None else 4))
     return draw_on(
         lambda *panels: fill_open_interest(
-            panels,
-            hours.inside(interest.to_native()),
-            hours.inside(candles, "candles"),
-            price_band=price_band,
-            oi_band=oi_band,
-            by=by,
-            timezone=hours.zone,
+            panels, interest.to_native(), candles, price_band=price_band, oi_band=oi_band, by=by
         ),
         places,
         title=title,
         is_new=axes is None,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -144,14 +137,14 @@ def fill_open_interest(
     price_band: float,
     oi_band: float,
     by: str | Iterable[str] | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show open interest on a panel; with candles on three."""
-    interest = read_frame(frame, "frame", ["timestamp", "close"])
+    hours = panels[0].hours
+    interest = read_frame(hours.inside(frame), "frame", ["timestamp", "close"])
     series = tracks(interest, "frame", ["close"])
     facts: Facts = {"lines": {}, "total": None, "changes": {}, "wicks": None, "bodies": None}
     if candles is None:
-        _add_lines(panels[0], series, _total(interest, series), timezone)
+        _add_lines(panels[0], series, _total(interest, series))
         return facts
 
     if len(series.by_label) > 1:
@@ -161,17 +154,17 @@ def fill_open_interest(
             expected="one, if there are candles",
             hint="filter the frame to one market first",
         )
-    candle_frame = read_frame(candles, "candles", ["timestamp", "close"])
+    candle_frame = read_frame(hours.inside(candles, "candles"), "candles", ["timestamp", "close"])
     prices = candle_series(candle_frame, "candles")
     quadrants = oi_price_quadrant(
         interest.to_native(), candle_frame.to_native(), by=by, price_band=price_band, oi_band=oi_band
     )
     top, middle, bottom = panels
-    shown = add_candles(top, prices, timezone)
+    shown = add_candles(top, prices)
     top.title = style.titled("Price and open interest", shown.title)
-    _add_lines(middle, series, None, timezone)
+    _add_lines(middle, series, None)
     middle.title = series.title() if series.title() != prices.identity.title else ""
-    _add_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
+    _add_changes(bottom, nw.from_native(quadrants, eager_only=True))
     if series.bounds():
         for panel in panels:
             show_window(panel, series)
@@ -187,8 +180,8 @@ def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
     return total if len(total.by_label) == 1 else None
 
 
-def _add_lines(panel: Panel, series: Tracks, total: Tracks | None, timezone: str | tzinfo) -> None:
-    panel.over_time(timezone)
+def _add_lines(panel: Panel, series: Tracks, total: Tracks | None) -> None:
+    panel.over_time()
     panel.y = Axis("Open interest", series.shared.amounts(None), "amount", bins=5)
     panel.title = style.titled("Open interest", series.title())
     lines = []
@@ -228,8 +221,8 @@ def _add_lines(panel: Panel, series: Tracks, total: Tracks | None, timezone: str
         panel.legend = Legend(from_above(known), place=legend_place(known))
 
 
-def _add_changes(panel: Panel, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> None:
-    panel.over_time(timezone)
+def _add_changes(panel: Panel, quadrants: nw.DataFrame[Any]) -> None:
+    panel.over_time()
     panel.y.name, panel.y.unit, panel.y.bins = "OI change", "%", 4
     track = next(iter(tracks(quadrants, "candles", ["open_interest_change"]).by_label.values()), None)
     quadrant_names = quadrants.sort("timestamp").get_column("quadrant")

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tidytape.analytics import flow
 from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles, show_intervals, step_line
-from tidytape.plot._closed import Hours
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Facts, Panel, Rule, Steps
@@ -116,23 +115,15 @@ def order_flow(
     >>> [ax.get_ylabel() for ax in drawn.axes]
     ['Price [USDT per BTC]', 'Delta [BTC]', 'CVD [BTC]']
     """
-    # A length is no time in which a market trades.
-    hours = Hours.of(timezone, session if isinstance(session, Session) else None)
     places = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
     start_of_sum = (anchor, session, period)
     drawn = draw_on(
-        lambda *panels: fill_order_flow(
-            panels,
-            hours.inside(candles, "candles"),
-            hours.inside(sides, "sides"),
-            start_of_sum=start_of_sum,
-            quote=quote,
-            timezone=hours.zone,
-        ),
+        lambda *panels: fill_order_flow(panels, candles, sides, start_of_sum=start_of_sum, quote=quote),
         places,
         title=title,
         is_new=axes is None,
-        hours=hours,
+        timezone=timezone,
+        session=session if isinstance(session, Session) else None,  # not a length
     )
     cast("Figure", places.price.get_figure()).align_ylabels(list(places))
     return replace(drawn, axes=places)
@@ -149,13 +140,12 @@ def fill_order_flow(
     *,
     start_of_sum: Anchor,
     quote: str | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show candles, delta and CVD on three panels."""
     price, delta, cvd = panels
-    bars = candle_series(candles, "candles")
-    side_flow = _read(sides, bars, *start_of_sum)
-    shown = add_candles(price, bars, timezone)
+    bars = candle_series(price.hours.inside(candles, "candles"), "candles")
+    side_flow = _read(price.hours.inside(sides, "sides"), bars, *start_of_sum)
+    shown = add_candles(price, bars)
     # An empty frame of candles does not name its market, so ask the other frame.
     identity = bars.identity if bars.start.size else side_flow.identity
     market = shown.title if bars.start.size else identity.title
@@ -175,10 +165,10 @@ def fill_order_flow(
                 name=name.lower().replace(" ", "_"),
             )
         )
-    _finish(delta, values, timezone, "Delta", side_flow.identity.amounts(quote))
+    _finish(delta, values, "Delta", side_flow.identity.amounts(quote))
     edges, values = step_line(side_flow.start, side_flow.width, side_flow.cvd)
     cvd.add(Steps(edges, values, None, name="cvd", label="CVD", colour=cvd.colours.ink, width=1.3, order=2.2))
-    _finish(cvd, values, timezone, "CVD", side_flow.identity.amounts(quote))
+    _finish(cvd, values, "CVD", side_flow.identity.amounts(quote))
     starts = np.sort(np.concatenate([bars.start, side_flow.start]))
     for panel in panels if starts.size else ():
         show_intervals(panel, starts, bars.width if bars.start.size else side_flow.width)
@@ -227,8 +217,8 @@ def _read(
     return _Flow(identity, dates_of(time), float(width), values["delta"], values["cvd"])
 
 
-def _finish(panel: Panel, values: NDArray[np.float64], timezone: str | tzinfo, name: str, unit: str) -> None:
-    panel.over_time(timezone)
+def _finish(panel: Panel, values: NDArray[np.float64], name: str, unit: str) -> None:
+    panel.over_time()
     panel.y.kind, panel.y.name, panel.y.unit, panel.y.bins = "amount", name, unit, 4
     known = values[np.isfinite(values)]
     panel.is_empty = not known.size

@@ -18,7 +18,6 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles, add_volume, padded_limits
-from tidytape.plot._closed import Hours
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Facts, Legend, Panel, Steps
@@ -171,20 +170,18 @@ def candles_with_profile(
     >>> drawn.lines["POC"].get_label(), drawn.axes.price.get_title(loc="left")
     ('POC 61', 'Candles and volume profile · X BTCUSDT')
     """
-    hours = Hours.of(timezone, session)
     rules = Rules(share, rule, tie, stop, row_size)
     places = panels() if axes is None else axes
     if not isinstance(places, Panels):
         places = Panels(*style.several_axes(places, 3, "three: price, profile, volume; or panels()"))
     drawn = draw_on(
-        lambda *several: fill_candles_with_profile(
-            several, candles, profile, rules=rules, quote=quote, hours=hours
-        ),
+        lambda *several: fill_candles_with_profile(several, candles, profile, rules=rules, quote=quote),
         places[:3],
         title=title,
         is_new=axes is None,
         key=places.key,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
     _label_once(places, *(not panel.is_empty for panel in drawn.model.panels))
     return replace(drawn, axes=cast("tuple[Axes, ...]", places))
@@ -197,10 +194,10 @@ def fill_candles_with_profile(
     *,
     rules: Rules,
     quote: str | None,
-    hours: Hours,
 ) -> Facts:
     """Show candles, a volume profile and volumes on three panels."""
     price, profile_panel, volume_panel = several
+    hours = price.hours
     traded = hours.inside(candles, "candles")
     bars, volumes = candle_series(traded, "candles"), volume_series(traded, "candles")
     rows = profile_rows(profile, "profile", rules)
@@ -212,8 +209,8 @@ def fill_candles_with_profile(
     # A candle of a day that is moved to the date of its session may reach over the end of the profile.
     all_volumes = volume_series(candles, "candles")
     time_note = _time_of_profile(all_volumes, profile, rows.levels.identity, hours.zone)
-    shown = add_candles(price, named, hours.zone)
-    add_volume(volume_panel, volumes, hours.zone, quote=quote)
+    shown = add_candles(price, named)
+    add_volume(volume_panel, volumes, quote=quote)
     if bars.start.size:
         volume_panel.x.window, volume_panel.x.limits = price.x.window, price.x.limits
     marks, facts = add_profile(profile_panel, rows, quote=quote, suffix="_beside")

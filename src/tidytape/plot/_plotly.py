@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm, to_hex, to_rgb, to_rgba
@@ -17,11 +17,10 @@ from tidytape.errors import QueryError, html_text
 from tidytape.plot import _model as model
 from tidytape.plot import _style as style
 from tidytape.plot._clock import Clock, milliseconds
+from tidytape.plot._closed import Hours
 from tidytape.plot._matplotlib import png
 from tidytape.plot._thin import MOST_POINTS, points_to_send
-
-if TYPE_CHECKING:
-    from tidytape.plot._closed import Hours
+from tidytape.sessions import Session
 
 Floats = NDArray[np.float64]
 
@@ -75,8 +74,8 @@ def figure(
     *,
     dark: bool,
     title: str | None,
-    timezone: str | tzinfo = "UTC",
-    hours: Hours | None = None,
+    timezone: str | tzinfo | None = None,
+    session: Session | None = None,
     height: float = 4.8,
     places: Sequence[Place] = ONE,
 ) -> Any:
@@ -92,27 +91,25 @@ def figure(
         Whether the background is dark.
     title : str, optional
         The title, in place of the picture's own; an empty text shows none.
-    timezone : str or tzinfo
-        Zone of the time axis, without ``hours``.
-    hours : Hours, optional
-        What the time axis shows, and its zone.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
+    session : Session, optional
+        When the market trades, if closed time is left out.
     height : float
         Of the figure. [in]
     places : sequence of Place
         Where the panels are.
     """
     go = graph_objects(f"plot.interactive.{name}")
-    style.zone(timezone)
+    hours = Hours.of(timezone, session)
     face = to_rgb(_FACES[dark])
     size = (_WIDTH * 72 * _SHARES[0], height * 72 * _SHARES[1], _WIDTH * 72)
-    panels = [model.Panel(style.Ground(face, face, *size)) for _ in places]
+    panels = [model.Panel(style.Ground(face, face, *size), hours) for _ in places]
     fill(*panels)
-    if hours is not None:
-        hours.show(panels)
-        timezone = hours.zone
+    hours.show(panels)
     if title is not None:
         panels[0].title = title
-    return _Page(panels, places, height, _FACES[dark], timezone).figure(go)
+    return _Page(panels, places, height, _FACES[dark], hours.zone).figure(go)
 
 
 class _Page:

@@ -15,7 +15,6 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._closed import Hours
 from tidytape.plot._frame import missing, read_frame
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Facts, Legend, Line, Panel, Rule
@@ -94,30 +93,28 @@ def volatility(
     >>> volatility(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Implied volatility [%]'
     """
-    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_volatility(
-            panel, hours.inside(frame), hours.inside(realized, "realized"), timezone=hours.zone
-        ),
+        lambda panel: fill_volatility(panel, frame, realized),
         ax,
         (9, 4),
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
-def fill_volatility(
-    panel: Panel, frame: IntoFrame, realized: IntoFrame | None, *, timezone: str | tzinfo
-) -> Facts:
+def fill_volatility(panel: Panel, frame: IntoFrame, realized: IntoFrame | None) -> Facts:
     """Show volatilities on a panel."""
-    summary = read_frame(frame, "frame", ["timestamp"])
+    summary = read_frame(panel.hours.inside(frame), "frame", ["timestamp"])
     value = next((name for name in ("implied_volatility", "iv_atm") if name in summary.columns), None)
     if value is None:
         raise missing(["implied_volatility"], summary.columns)
     series, by_days = _by_days(summary, value)
     others: list[Line] = []
     if realized is not None:
-        realized_frame = read_frame(realized, "realized", ["timestamp", "realized_volatility"])
+        realized_frame = read_frame(
+            panel.hours.inside(realized, "realized"), "realized", ["timestamp", "realized_volatility"]
+        )
         realized_series = tracks(realized_frame, "realized", ["realized_volatility"])
         if len(realized_series.by_label) > 1:
             raise _several("realized", realized_series)
@@ -134,7 +131,7 @@ def fill_volatility(
             for track in realized_series.by_label.values()
         ]
     panel.y = Axis("Implied volatility" if realized is None else "Volatility", "%", bins=7)
-    _add_lines(panel, "Volatility", series, by_days, value, timezone=timezone, others=others)
+    _add_lines(panel, "Volatility", series, by_days, value, others=others)
     return {"lines": {}, "realized": None}
 
 
@@ -195,25 +192,25 @@ def skew(
     >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Skew, put minus call [vol points]'
     """
-    hours = Hours.of(timezone, session)
     return draw(
-        lambda panel: fill_skew(panel, hours.inside(frame), timezone=hours.zone),
+        lambda panel: fill_skew(panel, frame),
         ax,
         (9, 4),
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
-def fill_skew(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Facts:
+def fill_skew(panel: Panel, frame: IntoFrame) -> Facts:
     """Show skews, or risk reversals, on a panel."""
-    summary = read_frame(frame, "frame", ["timestamp"])
+    summary = read_frame(panel.hours.inside(frame), "frame", ["timestamp"])
     value = _skew_column(summary.columns)
     series, by_days = _by_days(summary, value)
     delta = _RISK_REVERSAL.fullmatch(value)
     name = f"{delta[1]}-delta risk reversal, call minus put" if delta else "Skew, put minus call"
     panel.y = Axis(name, "vol points", bins=7)
-    _add_lines(panel, "Risk reversal" if delta else "Skew", series, by_days, value, timezone=timezone)
+    _add_lines(panel, "Risk reversal" if delta else "Skew", series, by_days, value)
     if by_days:
         panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=1.9))
     return {"lines": {}}
@@ -272,11 +269,10 @@ def _add_lines(
     by_days: dict[float, Track],
     value: str,
     *,
-    timezone: str | tzinfo,
     others: Sequence[Line] = (),
 ) -> None:
     """Fill the panel with one line of volatility per time to expiry, and with ``others``, such as the realised one."""
-    panel.over_time(timezone)
+    panel.over_time()
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = []
     for (days, track), colour in zip(by_days.items(), shades(panel.ground, len(by_days)), strict=True):

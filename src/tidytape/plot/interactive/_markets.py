@@ -20,7 +20,6 @@ from tidytape.plot import (
     _volatility,
 )
 from tidytape.plot import _style as style
-from tidytape.plot._closed import Hours
 from tidytape.plot._plotly import figure, stacked
 from tidytape.sessions import Session
 
@@ -54,9 +53,7 @@ def funding(
     """
     return figure(
         "funding",
-        lambda panel: _funding.fill_funding(
-            panel, frame, open_interest, funding_interval=funding_interval, timezone=timezone
-        ),
+        lambda panel: _funding.fill_funding(panel, frame, open_interest, funding_interval=funding_interval),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -95,24 +92,18 @@ def open_interest(
         One panel, or three with candles. If there are more than 5,000 candles, the candles and the open interest have
         the finest interval that fits; the title then says so.
     """
-    hours = Hours.of(timezone, session)
     heights = (1.0,) if candles is None else _open_interest.HEIGHTS
     return figure(
         "open_interest",
         lambda *panels: _open_interest.fill_open_interest(
-            panels,
-            hours.inside(frame),
-            hours.inside(candles, "candles"),
-            price_band=price_band,
-            oi_band=oi_band,
-            by=by,
-            timezone=hours.zone,
+            panels, frame, candles, price_band=price_band, oi_band=oi_band, by=by
         ),
         height=4.8 if candles is None else 7.2,
         places=stacked(heights),
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -139,13 +130,13 @@ def premium(
     plotly.graph_objects.Figure
         One line per market. [bp]
     """
-    hours = Hours.of(timezone, session)
     return figure(
         "premium",
-        lambda panel: _cross.fill_premium(panel, hours.inside(frame), timezone=hours.zone),
+        lambda panel: _cross.fill_premium(panel, frame),
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -176,15 +167,13 @@ def market_share(
     plotly.graph_objects.Figure
         One area per market. [%]
     """
-    hours = Hours.of(timezone, session)
     return figure(
         "market_share",
-        lambda panel: _cross.fill_market_share(
-            panel, hours.inside(frame), amount=amount, most=most, timezone=hours.zone
-        ),
+        lambda panel: _cross.fill_market_share(panel, frame, amount=amount, most=most),
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -214,15 +203,13 @@ def volatility(
     plotly.graph_objects.Figure
         One line per tenor, and one of the realised volatility. [%]
     """
-    hours = Hours.of(timezone, session)
     return figure(
         "volatility",
-        lambda panel: _volatility.fill_volatility(
-            panel, hours.inside(frame), hours.inside(realized, "realized"), timezone=hours.zone
-        ),
+        lambda panel: _volatility.fill_volatility(panel, frame, realized),
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -249,13 +236,13 @@ def skew(
     plotly.graph_objects.Figure
         One line per tenor. [vol points]
     """
-    hours = Hours.of(timezone, session)
     return figure(
         "skew",
-        lambda panel: _volatility.fill_skew(panel, hours.inside(frame), timezone=hours.zone),
+        lambda panel: _volatility.fill_skew(panel, frame),
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -409,7 +396,7 @@ def completeness(
     calendar = _completeness.read_completeness(frame)
     return figure(
         "completeness",
-        lambda panel: _completeness.fill_completeness(panel, *calendar, timezone=timezone),
+        lambda panel: _completeness.fill_completeness(panel, *calendar),
         dark=dark,
         title=title,
         timezone=timezone,

@@ -20,7 +20,6 @@ from tidytape.plot import (
     _panels,
     _profile,
 )
-from tidytape.plot._closed import Hours
 from tidytape.plot._plotly import Place, figure, stacked
 from tidytape.query._values import TimeLike
 from tidytape.sessions import Session
@@ -74,14 +73,14 @@ def candles(
     >>> figure.layout.yaxis.title.text, sum(len(trace.x) for trace in figure.data)
     ('Price [USDT per BTC]', 2)
     """
-    hours = Hours.of(timezone, session)
     return figure(
         "candles",
-        lambda panel: _candles.fill_candles(panel, hours.inside(frame), timezone=hours.zone),
+        lambda panel: _candles.fill_candles(panel, frame),
         height=5.4,
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -112,14 +111,14 @@ def volume(
         One bar per row. If there are more than 5,000 rows, bars of the finest interval that fits; the title then says
         so.
     """
-    hours = Hours.of(timezone, session)
     return figure(
         "volume",
-        lambda panel: _candles.fill_volume(panel, hours.inside(frame), quote=quote, timezone=hours.zone),
+        lambda panel: _candles.fill_volume(panel, frame, quote=quote),
         height=3.4,
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -195,17 +194,15 @@ def candles_with_profile(
         title then says so.
     """
     rules = _profile.Rules(share, rule, tie, stop, row_size)
-    hours = Hours.of(timezone, session)
     return figure(
         "candles_with_profile",
-        lambda *panels: _panels.fill_candles_with_profile(
-            panels, candles, profile, rules=rules, quote=quote, hours=hours
-        ),
+        lambda *panels: _panels.fill_candles_with_profile(panels, candles, profile, rules=rules, quote=quote),
         height=6.4,
         places=_PROFILE,
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -239,16 +236,17 @@ def market_profile(
     plotly.graph_objects.Figure
         Blocks or letters are one image. Hovering over a row shows how many time blocks touched it, and their letters.
     """
-    rules, hours = _profile.Rules(share, rule, tie, stop, row_size), Hours.of(timezone, session)
+    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "market_profile",
         lambda panel: _market_profile.fill_market_profile(
-            panel, levels, style=style, rules=rules, block_minutes=block_minutes, hours=hours
+            panel, levels, style=style, rules=rules, block_minutes=block_minutes
         ),
         height=6.4,
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -282,21 +280,16 @@ def footprint(
         than 20,000 rows is refused, because nobody could read it. It is also refused if its gaps are so long that the
         grid of all its rows and intervals has more than 200,000 cells.
     """
-    hours = Hours.of(timezone, session)
     return figure(
         "footprint",
         lambda panel: _footprint.fill_footprint(
-            panel,
-            hours.inside(profile, "profile"),
-            row_size=row_size,
-            imbalance=imbalance,
-            quote=quote,
-            timezone=hours.zone,
+            panel, profile, row_size=row_size, imbalance=imbalance, quote=quote
         ),
         height=6.4,
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -330,24 +323,18 @@ def order_flow(
         Three panels that zoom together. If there are more than 5,000 candles, candles and delta have the finest
         interval that fits; the title then says so.
     """
-    # A length is no time in which a market trades.
-    hours = Hours.of(timezone, session if isinstance(session, Session) else None)
     start_of_sum = (anchor, session, period)
     return figure(
         "order_flow",
         lambda *panels: _order_flow.fill_order_flow(
-            panels,
-            hours.inside(candles, "candles"),
-            hours.inside(sides, "sides"),
-            start_of_sum=start_of_sum,
-            quote=quote,
-            timezone=hours.zone,
+            panels, candles, sides, start_of_sum=start_of_sum, quote=quote
         ),
         height=7.0,
         places=stacked(_order_flow.HEIGHTS),
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session if isinstance(session, Session) else None,  # not a length
     )
 
 
@@ -382,15 +369,13 @@ def liquidations(
     plotly.graph_objects.Figure
         Longs above zero, shorts below.
     """
-    hours = Hours.of(timezone, session)
     return figure(
         "liquidations",
-        lambda panel: _liquidations.fill_liquidations(
-            panel, hours.inside(frame), hours.inside(candles, "candles"), quote=quote, timezone=hours.zone
-        ),
+        lambda panel: _liquidations.fill_liquidations(panel, frame, candles, quote=quote),
         dark=dark,
         title=title,
-        hours=hours,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -426,7 +411,7 @@ def liquidation_heatmap(
     return figure(
         "liquidation_heatmap",
         lambda panel: _liquidations.fill_liquidation_heatmap(
-            panel, frame, candles, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+            panel, frame, candles, block_size=block_size, prices=prices, quote=quote
         ),
         height=5.6,
         dark=dark,
@@ -465,7 +450,7 @@ def book_heatmap(
     return figure(
         "book_heatmap",
         lambda panel: _heatmap.fill_book_heatmap(
-            panel, frame, trades, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+            panel, frame, trades, block_size=block_size, prices=prices, quote=quote
         ),
         height=5.6,
         dark=dark,
