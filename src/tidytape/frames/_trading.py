@@ -338,7 +338,7 @@ def with_numbers(rows: nw.LazyFrame[Any], traded: Sequence[TradedIntervals]) -> 
     by_day: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for intervals in traded:
         begins, ends = intervals.begins.tolist(), intervals.ends.tolist()
-        around = [0, *ends[:-1]], [*begins[1:], 0]
+        around = [0, *ends][:-1], [*begins, 0][1:]  # none of no runs
         runs = zip(begins, ends, intervals.before.tolist(), *around, strict=True)
         by_day |= by_day_of(runs, intervals.length)
     bucket, length = nw.col("__bucket"), nw.col("__length")

@@ -227,7 +227,7 @@ def fill_market_profile(
     _add_prices(panel, naked, tpo.height)
     _add_regions(panel, tpo)
     scale = "letters of" if size else f"longest row: {tpo.most_blocks} ×"
-    panel.x.note = f"{scale} {tpo.minutes:g} min"
+    panel.x.note = ", ".join(filter(None, (panel.x.note, f"{scale} {tpo.minutes:g} min")))
     panel.legend = Legend(marks, place="above")
     return {**facts, "row_height": tpo.height}
 

@@ -22,6 +22,7 @@ from tidytape._other_clients import unknown_name
 from tidytape.plot import _model as model
 from tidytape.plot import _style as style
 from tidytape.plot._closed import Hours
+from tidytape.plot._fonts import use_wide_fonts
 from tidytape.sessions import Session
 
 BODY = 0.72  # width of the body of a candle as a share of the interval; the rest is a gap between bodies
@@ -156,6 +157,7 @@ def draw_on(
             ax.tick_params(labelbottom=False)
             ax.set_xlabel("")
             ax.xaxis.get_offset_text().set_visible(False)
+    use_wide_fonts([*axes, *([] if key is None else [key])])
     return Drawing(tuple(axes), artists, model.Model(panels, facts))
 
 
@@ -472,7 +474,7 @@ def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Seq
     }
     transform = ax.get_yaxis_transform()
     if has_room and len(starts) > 1:
-        offset = -_LETTER * max(map(len, names)) - 14  # left of the names of the rows [pt]
+        offset = -_LETTER * max(map(style.columns, names)) - 14  # left of the names of the rows [pt]
         place: dict[str, Any] = {
             "xycoords": transform,
             "textcoords": "offset points",
