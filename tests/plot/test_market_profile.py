@@ -138,15 +138,14 @@ def at(*when):
 
 def traded(opens, *sessions, minutes, ends=()):
     """Levels of sessions that open at these times, without their ends, or with those given."""
-    frame = levels(*sessions, block_size_minutes=minutes)
-    new = dict(zip(frame["timestamp"].unique().sort(), opens, strict=True))
-    frame = frame.with_columns(pl.col("timestamp").replace_strict(new, return_dtype=pl.Datetime("ns", "UTC")))
-    if not ends:
-        return frame.drop("period_end")
-    new = dict(zip(frame["timestamp"].unique().sort(), ends, strict=True))
-    return frame.with_columns(
-        period_end=pl.col("timestamp").replace_strict(new, return_dtype=pl.Datetime("ns", "UTC"))
+    frame = levels(*sessions, block_size_minutes=minutes).drop("period_end")
+    times = pl.DataFrame({"opens": opens, "period_end": ends or [None] * len(opens)}).cast(
+        pl.Datetime("ns", "UTC")
     )
+    starts = frame["timestamp"].unique().sort()
+    frame = frame.join(times.with_columns(timestamp=starts), on="timestamp", maintain_order="left")
+    frame = frame.with_columns(timestamp="opens").drop("opens")
+    return frame if ends else frame.drop("period_end")
 
 
 def minutes_traded(session, start):
