@@ -98,8 +98,9 @@ def test_both_pictures_leave_out_the_same_time():
     interactive = pytest.importorskip("plotly") and plot.interactive
     axis = interactive.candles(bars(), session=STOCKS).layout.xaxis
     assert [list(span.bounds) for span in axis.rangebreaks] == [
-        ["2024-10-31T16:00", "2024-11-01T09:30"],
-        ["2024-11-01T16:00", "2024-11-04T10:30"],  # the clock of a figure has one offset
+        # A break hides its first moment, so the end of a session is before it.
+        ["2024-10-31T16:00:00.001", "2024-11-01T09:30:00.000"],
+        ["2024-11-01T16:00:00.001", "2024-11-04T10:30:00.000"],  # the clock of a figure has one offset
     ]
     figure = interactive.volume(bars(), session=STOCKS)
     assert figure.layout.xaxis.rangebreaks == axis.rangebreaks
@@ -168,8 +169,8 @@ def test_the_page_has_the_dates_too():
     figure = interactive.candles(days_of(EVENINGS), session=FX)
     assert list(figure.data[0].x) == [f"{time:%Y-%m-%dT%H:%M}" for time in MIDNIGHTS]
     axis = figure.layout.xaxis
-    assert [list(span.bounds) for span in axis.rangebreaks if span.bounds[0] != span.bounds[1]] == [
-        ["2024-08-10T00:00", "2024-08-12T00:00"]
+    assert [list(span.bounds) for span in axis.rangebreaks] == [
+        ["2024-08-10T00:00:00.001", "2024-08-12T00:00:00.000"]
     ]
     assert axis.title.text == "Date of the session, 2024-08-05 to 2024-08-13"
 
@@ -216,10 +217,10 @@ def client():
         yield client
 
 
-def test_pictures_of_days_that_never_end_take_no_session():
+def test_pictures_of_cells_and_of_what_never_closes_take_no_session():
     assert {name for name in ASKED if "timezone" in signature(getattr(plot, name)).parameters} - {*TAKERS} == {
-        "book_heatmap", "completeness", "coverage", "depth", "funding", "liquidation_heatmap", "slippage", "smile",
-        "surface", "term_structure",
+        "book_heatmap", "completeness", "coverage", "depth", "footprint", "funding", "liquidation_heatmap", "slippage",
+        "smile", "surface", "term_structure",
     }  # fmt: skip
 
 
@@ -229,12 +230,10 @@ def test_each_picture_leaves_the_same_time_out_in_both_libraries(client, name):
     plotly = pytest.importorskip("plotly") and plot.interactive
     drawn = getattr(plot, name)(*frames, session=HOURS, **asked)
     panels = [panel for panel in drawn.model.panels if panel.x.kind == "time"]
-    is_short = name == "footprint"  # a window of two hours in one session
     for panel in panels:
         begins, ends = panel.x.runs
         # An hour counts if the market trades in a part of it.
-        opens = OPENS[1:] if is_short else [time.replace(minute=0) for time in OPENS]
-        assert [num2date(time) for time in begins] == opens
+        assert [num2date(time) for time in begins] == [time.replace(minute=0) for time in OPENS]
         rules = [
             mark.at for mark in panel.marks if getattr(mark, "is_upright", False) and hasattr(mark, "at")
         ]
@@ -247,8 +246,11 @@ def test_each_picture_leaves_the_same_time_out_in_both_libraries(client, name):
     figure = getattr(plotly, name)(*frames, session=HOURS, **asked)
     assert len(figure.layout.xaxis.rangebreaks) == len(panels[0].x.runs[0]) - 1
     assert figure.layout.xaxis.title.text.startswith("Time [America/Chicago]")
-    if not is_short:
-        assert "outside the sessions left out" in drawn.model.panels[0].title
+    assert "outside the sessions left out" in drawn.model.panels[0].title
+    # A break hides its first moment, and the times of its lines are no numbers of the vertical axis.
+    assert all(span.bounds[0].endswith("15:00:00.001") for span in figure.layout.xaxis.rangebreaks)
+    axes = [figure.layout[name] for name in figure.layout if name.startswith("yaxis")]
+    assert max((max(axis.autorangeoptions.include or (0,)) for axis in axes), default=0) < 1_000
 
 
 def test_sums_leave_out_what_is_not_traded_in_the_session(client):
@@ -268,6 +270,15 @@ def test_sums_leave_out_what_is_not_traded_in_the_session(client):
     assert np.isfinite(again).sum() == 14
     assert_allclose(again[np.isfinite(again)][:7], cvd[np.isfinite(cvd)][:7])
     assert_allclose(again[np.isfinite(again)][7:], delta["volume"][7:].cum_sum())
+
+
+def test_the_page_draws_the_last_step_before_a_break(client):
+    interactive = pytest.importorskip("plotly") and plot.interactive
+    frames, _ = ASKED["order_flow"](client)
+    (trace,) = [trace for trace in interactive.order_flow(*frames, session=HOURS).data if trace.name == "CVD"]
+    gap = int(np.flatnonzero(np.isnan(np.array(trace.y, float)))[0])
+    assert list(trace.x[gap - 2 : gap + 1]) == ["2024-08-07T14:00", "2024-08-07T15:00", "2024-08-07T15:00"]
+    assert trace.y[gap - 2] == trace.y[gap - 1]
 
 
 def test_a_line_goes_on_over_closed_time_and_has_its_gaps_else(ax):

@@ -216,7 +216,7 @@ def test_the_image_of_the_page_has_its_place_without_the_nights(ax):
     layout = plot.interactive.market_profile(frame, session=STOCKS).layout
     (image,) = layout.images
     assert [list(gap.bounds) for gap in layout.xaxis.rangebreaks] == [
-        ["2024-08-07T16:00", "2024-08-08T09:30"]
+        ["2024-08-07T16:00:00.001", "2024-08-08T09:30:00.000"]
     ]
     assert image.sizex == pytest.approx(13 * 3_600_000 * 1.02)
 

@@ -51,7 +51,6 @@ class Hours:
         """Return the hours of a session, in the zone of the caller, else in that of the session, else in UTC."""
         trading = unless_utc_day(session)
         zone = timezone if timezone is not None else "UTC" if trading is None else trading.zone
-        style.zone(zone)  # refuse an unknown zone before a figure is made
         return cls(zone, trading)
 
     def inside(self, frame: Any, parameter: str = "frame") -> Any:
@@ -89,12 +88,8 @@ class Hours:
         length = int(lengths[lengths < DAY].max(initial=0)) or int(lengths.max())
         traded = TradedIntervals.of(self.session, length, int(first.min()), int(last.max()))
         is_shown = (traded.ends > first.min()) & (traded.begins <= last.max())
-        self.show_runs(
-            panels,
-            dates_of(traded.begins[is_shown]),
-            dates_of(traded.ends[is_shown]),
-            has_dates=length >= DAY,
-        )
+        begins, ends = dates_of(traded.begins[is_shown]), dates_of(traded.ends[is_shown])
+        self.show_runs(panels, begins, ends, has_dates=length >= DAY)
 
     def show_runs(
         self, panels: Sequence[Panel], begins: Floats, ends: Floats, *, has_dates: bool = False
@@ -114,15 +109,15 @@ class Hours:
             ticks = {first[date]: f"{date:%d %b}" for date in dates}
         else:
             step = np.ceil(opened * 24 / _MOST_TICKS) / 24
-            runs = zip(begins, ends - step / 2, strict=True)
-            times = [float(time) for run in runs for time in np.arange(*run, step)]
-            ticks = {time: f"{_at(time, zone):%H:%M}" for time in times}
+            times = [
+                time for run in zip(begins, ends - step / 2, strict=True) for time in np.arange(*run, step)
+            ]
+            ticks = {float(time): f"{_at(time, zone):%H:%M}" for time in times}
             ticks |= {float(begin): f"{_at(begin, zone):%H:%M\n%d %b}" for begin in begins}
         days = [f"{_at(time, zone):%Y-%m-%d}" for time in (begins[0], ends[-1] - 1e-6)]
-        for panel in panels:
-            if panel.x.kind != "time":
-                continue
-            x = panel.x
+        look: dict[str, Any] = {"is_upright": True, "width": 0.9, "dashes": (0, (3, 2)), "order": 2.05}
+        for panel in (panel for panel in panels if panel.x.kind == "time"):
+            x, colour = panel.x, panel.ground.around.quiet
             x.zone, x.runs, x.fixed, x.note = (
                 self.zone,
                 (begins, ends),
@@ -130,18 +125,12 @@ class Hours:
                 " to ".join(dict.fromkeys(days)),
             )
             x.limits = float(begins[0]) - 0.01 * opened, float(ends[-1]) + 0.01 * opened
-            if has_dates:
-                x.name, x.unit = "Date of the session", ""
-            for mark in panel.marks:
-                if isinstance(mark, Line):
-                    _close_gaps(mark, *x.open_time())
-            for begin in begins[1:][begins[1:] > ends[:-1]]:
-                look: dict[str, Any] = {
-                    "colour": panel.ground.around.quiet,
-                    "width": 0.9,
-                    "dashes": (0, (3, 2)),
-                }
-                panel.add(Rule(float(begin), is_upright=True, order=2.05, **look))
+            x.name, x.unit = ("Date of the session", "") if has_dates else (x.name, x.unit)
+            for line in (mark for mark in panel.marks if isinstance(mark, Line)):
+                _close_gaps(line, x.open_time()[0](line.x))
+            panel.marks += [
+                Rule(float(begin), colour=colour, **look) for begin in begins[1:][begins[1:] > ends[:-1]]
+            ]
 
 
 def _at(time: float, zone: tzinfo) -> datetime:
@@ -149,9 +138,8 @@ def _at(time: float, zone: tzinfo) -> datetime:
     return num2date(time, zone)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def _close_gaps(line: Line, position: Any, _: Any) -> None:
+def _close_gaps(line: Line, position: Floats) -> None:
     """Join the values before and after closed time: without open time between them there is no gap."""
-    is_closed = np.isnan(line.y) & (np.diff(position(line.x), append=np.inf) < _INSTANT)
+    is_closed = np.isnan(line.y) & (np.diff(position, append=np.inf) < _INSTANT)
     line.x, line.y = line.x[~is_closed], line.y[~is_closed]
-    if line.marked is not None:
-        line.marked = [place - int(is_closed[:place].sum()) for place in line.marked]
+    line.marked = line.marked and [place - int(is_closed[:place].sum()) for place in line.marked]

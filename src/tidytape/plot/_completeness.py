@@ -90,7 +90,6 @@ def completeness(
     >>> drawn.rows, drawn.spans.get_array().shape
     (['DEMO_PERP BTC-PERP', 'DEMO_SPOT BTCUSDT'], (48,))
     """
-    style.zone(timezone)
     calendar = read_completeness(frame)
     height = min(max(ROW * len({*calendar[1]}) + 1.1, 2.0), TALLEST)
     return draw(

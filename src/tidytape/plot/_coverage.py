@@ -92,7 +92,6 @@ def coverage(
     >>> drawn.rows[:2]
     [('DEMO_PERP BTC-PERP', 'book'), ('DEMO_PERP BTC-PERP', 'funding')]
     """
-    style.zone(timezone)
     rows = read_coverage(frame)
     height = min(max(ROW * len(rows) + 1.1, 2.0), TALLEST)
     return draw(

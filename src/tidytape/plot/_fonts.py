@@ -41,12 +41,13 @@ def use_wide_fonts(axes: Iterable[Axes]) -> None:
     for text in lacking:
         text.set_fontfamily([*text.get_fontfamily(), *(families or {_BOXES} & installed)])
     if lacking and not families:
-        message = (
-            f"no font here has the characters of {lacking[0].get_text()!r}, so the picture shows boxes. Install one, "
-            f"e.g. the package fonts-noto-cjk of Debian and Ubuntu or google-noto-sans-cjk-fonts of Fedora, and delete "
-            f"fontlist-*.json in {mpl.get_cachedir()}, where matplotlib keeps its list of fonts"
+        warn(
+            UserWarning(
+                f"no font here has the characters of {lacking[0].get_text()!r}, so the picture shows boxes. Install "
+                "one, e.g. the package fonts-noto-cjk of Debian and Ubuntu or google-noto-sans-cjk-fonts of Fedora, and "
+                f"delete fontlist-*.json in {mpl.get_cachedir()}, where matplotlib keeps its list of fonts"
+            )
         )
-        warn(UserWarning(message))
 
 
 def _has_glyphs(text: Text) -> bool:

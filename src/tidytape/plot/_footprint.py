@@ -32,7 +32,6 @@ from tidytape.plot._series import (
     sums_by_index,
     width_of,
 )
-from tidytape.sessions import Session
 from tidytape.times import DAY
 
 _MOST_ROWS = 100  # largest number of price rows of a footprint without numbers
@@ -78,8 +77,7 @@ def footprint(
     row_size: float | Decimal | None = None,
     imbalance: float = 3.0,
     quote: str | None = None,
-    session: Session | None = None,
-    timezone: str | tzinfo | None = None,
+    timezone: str | tzinfo = "UTC",
 ) -> Drawing:
     """Draw a footprint: the volume sold and bought at each price in each interval, coloured by the delta.
 
@@ -105,10 +103,8 @@ def footprint(
         Smallest ratio that is marked, of the volume of a side to that of the other side one row away. [1]
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    session : Session, optional
-        When the market trades; closed time is left out then, as in `candles`.
-    timezone : str or tzinfo, optional
-        Zone of the time axis; by default that of the session, or UTC.
+    timezone : str or tzinfo
+        Zone of the time axis.
 
     Returns
     -------
@@ -151,7 +147,6 @@ def footprint(
         (12, 7),
         title=title,
         timezone=timezone,
-        session=session,
     )
 
 
@@ -168,9 +163,7 @@ def fill_footprint(
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
     columns = ("timestamp", "price", "buy_volume", "sell_volume")
-    levels, identity = market_frame(
-        panel.hours.inside(profile, "profile"), "profile", columns, key=columns[:2]
-    )
+    levels, identity = market_frame(profile, "profile", columns, key=columns[:2])
     levels, time = nanoseconds(levels, "profile")
     values = numbers(levels, "profile", columns[1:])
     has_traded = np.isfinite(np.stack(list(values.values()))).all(axis=0)

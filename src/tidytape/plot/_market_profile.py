@@ -177,10 +177,13 @@ def market_profile(
     >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    rules = Rules(share, rule, tie, stop, row_size)
     return draw(
         lambda panel: fill_market_profile(
-            panel, levels, style=style, rules=rules, block_minutes=block_minutes
+            panel,
+            levels,
+            style=style,
+            rules=Rules(share, rule, tie, stop, row_size),
+            block_minutes=block_minutes,
         ),
         ax,
         (12, 6.5),
@@ -199,8 +202,7 @@ def fill_market_profile(
     block_minutes: float | None,
 ) -> Facts:
     """Show market profiles on a panel."""
-    hours = panel.hours
-    tpo = sessions_of(levels, rules, style, block_minutes, hours.session)
+    tpo = sessions_of(levels, rules, style, block_minutes, panel.hours.session)
     panel.over_time()
     y = panel.y
     y.kind, y.name, y.unit = "price", "Price", tpo.identity.price_unit
@@ -211,9 +213,10 @@ def fill_market_profile(
     if tpo.sessions:
         first, last = tpo.sessions[0].start, tpo.sessions[-1].end
         panel.show_times(first, last, right=0.012 * (last - first))
-        if hours.session is not None:
-            ends = [(profile.start, profile.end) for profile in tpo.sessions]
-            hours.show_runs([panel], *np.array(ends).T)
+        if panel.hours.session is not None:
+            panel.hours.show_runs(
+                [panel], *np.array([(profile.start, profile.end) for profile in tpo.sessions]).T
+            )
         rows = [row for session in tpo.sessions for row in session.touches]
         y.limits = padded_limits(min(rows) * tpo.height, (max(rows) + 1) * tpo.height)
     marks = _add_marks(panel, tpo)
@@ -369,7 +372,16 @@ def _add_prices(panel: Panel, prices: tuple[float, ...], height: float) -> None:
     texts = [looks.price_text(price, height) for price in prices]
     rows = [price + height / 2 for price in prices]
     panel.add(
-        Texts([1.0] * len(prices), rows, texts, look, is_at_edge=True, colour=panel.colours.ink, order=3)
+        Texts(
+            [1.0] * len(prices),
+            rows,
+            texts,
+            look,
+            is_at_edge=True,
+            in_image=True,
+            colour=panel.colours.ink,
+            order=3,
+        )
     )
 
 
@@ -506,8 +518,11 @@ def sessions_of(
     span = (starts[0], starts[-1] + _LONGEST) if starts else (0, 0)
     traded = TradedIntervals.of(session or Session.utc_day(), 1, *span)
     if session is not None and (others := {*starts} - {*traded.begins.tolist()}):
-        got = f"{session} for a session from {np.datetime64(min(others), 'ns').astype('datetime64[s]')} UTC"
-        raise QueryError("session", got=got, expected="the Session of the levels, which opens when they do")
+        raise QueryError(
+            "session",
+            got=f"{session} for a session from {np.datetime64(min(others), 'ns').astype('datetime64[s]')} UTC",
+            expected="the Session of the levels, which opens when they do",
+        )
     ends = _ends(rows, touches, minutes, traded, is_clock=session is None)
     sessions = [
         Profile(_date(time), _date(ends[time]), _rows(part, height))

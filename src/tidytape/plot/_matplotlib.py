@@ -103,8 +103,9 @@ def draw(
     session: Session | None = None,
 ) -> Drawing:
     """Draw a picture of one panel on the caller's axes, or on those of a new figure of this size. [in]"""
-    axes = (style.one_axes(ax, *size),)
-    return draw_on(fill, axes, title=title, is_new=ax is None, timezone=timezone, session=session)
+    return draw_on(
+        fill, (style.one_axes(ax, *size),), title=title, is_new=ax is None, timezone=timezone, session=session
+    )
 
 
 def draw_on(

@@ -377,8 +377,8 @@ class Panel:
 
     def over_time(self) -> None:
         """Let the horizontal axis show times."""
-        zone_name = style.zone(self.hours.zone)[1]
-        self.x = Axis("Time", zone_name, "time", zone=self.hours.zone, has_grid=self.x.has_grid)
+        zone = self.hours.zone
+        self.x = Axis("Time", style.zone(zone)[1], "time", zone=zone, has_grid=self.x.has_grid)
 
     def show_times(self, first: float, last: float, pad: float = 0.0, right: float | None = None) -> None:
         """Show the times from the start of the first interval to the end of the last one, with margins. [d]"""

@@ -116,9 +116,10 @@ def order_flow(
     ['Price [USDT per BTC]', 'Delta [BTC]', 'CVD [BTC]']
     """
     places = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
-    start_of_sum = (anchor, session, period)
     drawn = draw_on(
-        lambda *panels: fill_order_flow(panels, candles, sides, start_of_sum=start_of_sum, quote=quote),
+        lambda *panels: fill_order_flow(
+            panels, candles, sides, start_of_sum=(anchor, session, period), quote=quote
+        ),
         places,
         title=title,
         is_new=axes is None,

@@ -170,12 +170,13 @@ def candles_with_profile(
     >>> drawn.lines["POC"].get_label(), drawn.axes.price.get_title(loc="left")
     ('POC 61', 'Candles and volume profile · X BTCUSDT')
     """
-    rules = Rules(share, rule, tie, stop, row_size)
     places = panels() if axes is None else axes
     if not isinstance(places, Panels):
         places = Panels(*style.several_axes(places, 3, "three: price, profile, volume; or panels()"))
     drawn = draw_on(
-        lambda *several: fill_candles_with_profile(several, candles, profile, rules=rules, quote=quote),
+        lambda *several: fill_candles_with_profile(
+            several, candles, profile, rules=Rules(share, rule, tie, stop, row_size), quote=quote
+        ),
         places[:3],
         title=title,
         is_new=axes is None,

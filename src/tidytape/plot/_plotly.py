@@ -265,8 +265,9 @@ class _Drawn:
     def axis(self, letter: str) -> dict[str, Any]:
         """Return the layout of an axis: its title, range and ticks."""
         about = self._about(letter)
-        has_zone = about.kind == "time" and about.unit
-        name = style.label(about.name, self.page.clock.name if has_zone else about.unit)
+        name = style.label(
+            about.name, self.page.clock.name if about.kind == "time" and about.unit else about.unit
+        )
         title: dict[str, Any] = {
             "text": html_text(", ".join(filter(None, (name, about.note)))),
             "standoff": 8,
@@ -275,10 +276,10 @@ class _Drawn:
         if about.kind == "time":
             limits = np.array(about.limits or (0.0, 1.0))
             if about.runs is not None:
-                begins, ends = (self.page.clock.texts(times) for times in about.runs)
-                layout["rangebreaks"] = [
-                    {"bounds": list(pair)} for pair in zip(ends, begins[1:], strict=False)
-                ]
+                begins, ends = about.runs[0][1:], about.runs[1][:-1]
+                # A break hides its first moment: let the end of a session be before it.
+                breaks = np.stack([ends + 1 / _DAY, begins], axis=1)[begins > ends]
+                layout["rangebreaks"] = [{"bounds": self.page.clock.texts(pair)} for pair in breaks]
                 layout |= {
                     "tickmode": "array",
                     "tickvals": self.page.clock.texts(np.array([*(about.fixed or ())])),
@@ -297,8 +298,8 @@ class _Drawn:
         if about.limits is not None:
             layout["range"] = np.log10(about.limits).tolist() if about.is_log else list(about.limits)
         else:
-            rules = [mark.at for mark in self.panel.marks if isinstance(mark, model.Rule)]
-            shown = rules if letter == "y" else []
+            rules = (mark for mark in self.panel.marks if isinstance(mark, model.Rule))
+            shown = [mark.at for mark in rules if mark.is_upright == (letter == "x")]
             shown = [*shown, *([about.low] if about.low is not None else [])]
             layout |= {"autorangeoptions": {"include": shown}} if shown else {}
         if about.fixed is not None:
@@ -439,7 +440,8 @@ class _Drawn:
     def _add_shape(self, mark: model.Mark, **shape: Any) -> None:
         is_listed = mark in self.listed
         look = {
-            "layer": "above" if is_listed and shape["type"] == "line" else "below",
+            # Bars and candles have the order 2.
+            "layer": "above" if mark.order > 2 and shape["type"] == "line" else "below",
             "name": html_text(mark.label),
             "showlegend": is_listed,
             "legendrank": self._rank(mark),
@@ -457,6 +459,9 @@ class _Drawn:
 
     def _add_outline(self, mark: model.Steps, *, is_filled: bool) -> None:
         x, y = np.asarray(mark.edges, float), np.append(mark.values, mark.values[-1:]).astype(float)
+        # Plotly does not draw a step up to an unknown value: end the last one before a gap with a point of its own.
+        last = np.flatnonzero(np.isfinite(y[:-1]) & np.isnan(y[1:]))
+        x, y = np.insert(x, last + 1, x[last + 1]), np.insert(y, last + 1, y[last])
         rows = points_to_send(x, y, MOST_POINTS // self._line_count)
         trace: dict[str, Any] = {
             "type": "scatter",
@@ -467,7 +472,8 @@ class _Drawn:
         if is_filled:
             trace |= {"fill": "tozeroy", "fillcolor": _colour(mark.colour)}
         if mark.data is not None:
-            trace["customdata"] = np.append(mark.data, mark.data[-1:])[rows]
+            data = np.append(mark.data, mark.data[-1:])
+            trace["customdata"] = np.insert(data, last + 1, data[last])[rows]
             if mark.hover is None:  # the data are the values without their sign
                 trace["hovertemplate"] = trace["hovertemplate"].replace("%{y:", "%{customdata:")
         self.add(mark, x=self.positions(x[rows]), y=y[rows], **trace)

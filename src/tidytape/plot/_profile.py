@@ -133,9 +133,13 @@ def volume_profile(
     >>> drawn.val, drawn.poc, drawn.vah, drawn.share
     (12.0, 12.0, 14.0, 0.75)
     """
-    rules = Rules(share, rule, tie, stop, row_size)
     return draw(
-        lambda panel: fill_volume_profile(panel, profile, rules=rules, quote=quote), ax, (6, 8), title=title
+        lambda panel: fill_volume_profile(
+            panel, profile, rules=Rules(share, rule, tie, stop, row_size), quote=quote
+        ),
+        ax,
+        (6, 8),
+        title=title,
     )
 
 

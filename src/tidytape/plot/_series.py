@@ -17,7 +17,7 @@ from tidytape.frames._kinds import Kind
 from tidytape.frames._table import OpenTable
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.schema import schema_of
-from tidytape.times import DAY, MINUTE, SECOND
+from tidytape.times import DAY, SECOND
 
 # The identity of TRADE_AGG includes the side, because two sides in one frame are two series.
 _IDENTITY_COLUMNS = schema_of("TRADE_AGG").identity
@@ -400,8 +400,7 @@ def over_time(
             expected="one market, one row per timestamp",
             hint="drop the rows that came twice, or filter the frame to one market",
         )
-    interval = interval_named(identity.interval)
-    width = interval.seconds * SECOND if interval else (int(steps.min()) if steps.size else MINUTE)
+    width = width_of(identity, time)
     values = numbers(frame, parameter, names)
     is_known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     return dates_of(time[is_known]), width / DAY, {name: value[is_known] for name, value in values.items()}

@@ -92,14 +92,13 @@ def open_interest(
         One panel, or three with candles. If there are more than 5,000 candles, the candles and the open interest have
         the finest interval that fits; the title then says so.
     """
-    heights = (1.0,) if candles is None else _open_interest.HEIGHTS
     return figure(
         "open_interest",
         lambda *panels: _open_interest.fill_open_interest(
             panels, frame, candles, price_band=price_band, oi_band=oi_band, by=by
         ),
         height=4.8 if candles is None else 7.2,
-        places=stacked(heights),
+        places=stacked((1.0,) if candles is None else _open_interest.HEIGHTS),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -366,11 +365,9 @@ def coverage(
     plotly.graph_objects.Figure
         One row per market and table of events. Hovering says when a span or a gap began and ended.
     """
-    style.zone(timezone)
-    rows = _coverage.read_coverage(frame)
     return figure(
         "coverage",
-        lambda panel: _coverage.fill_coverage(panel, rows, timezone=timezone),
+        lambda panel: _coverage.fill_coverage(panel, _coverage.read_coverage(frame), timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -392,11 +389,9 @@ def completeness(
     plotly.graph_objects.Figure
         One row per series. Hovering says the share of each day or hour. [%]
     """
-    style.zone(timezone)
-    calendar = _completeness.read_completeness(frame)
     return figure(
         "completeness",
-        lambda panel: _completeness.fill_completeness(panel, *calendar),
+        lambda panel: _completeness.fill_completeness(panel, *_completeness.read_completeness(frame)),
         dark=dark,
         title=title,
         timezone=timezone,

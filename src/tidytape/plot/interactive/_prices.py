@@ -148,10 +148,11 @@ def volume_profile(
     -------
     plotly.graph_objects.Figure
     """
-    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "volume_profile",
-        lambda panel: _profile.fill_volume_profile(panel, profile, rules=rules, quote=quote),
+        lambda panel: _profile.fill_volume_profile(
+            panel, profile, rules=_profile.Rules(share, rule, tie, stop, row_size), quote=quote
+        ),
         height=6.4,
         dark=dark,
         title=title,
@@ -193,10 +194,11 @@ def candles_with_profile(
         Panels that zoom together. If there are more than 5,000 candles, they have the finest interval that fits; the
         title then says so.
     """
-    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "candles_with_profile",
-        lambda *panels: _panels.fill_candles_with_profile(panels, candles, profile, rules=rules, quote=quote),
+        lambda *panels: _panels.fill_candles_with_profile(
+            panels, candles, profile, rules=_profile.Rules(share, rule, tie, stop, row_size), quote=quote
+        ),
         height=6.4,
         places=_PROFILE,
         dark=dark,
@@ -236,11 +238,14 @@ def market_profile(
     plotly.graph_objects.Figure
         Blocks or letters are one image. Hovering over a row shows how many time blocks touched it, and their letters.
     """
-    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "market_profile",
         lambda panel: _market_profile.fill_market_profile(
-            panel, levels, style=style, rules=rules, block_minutes=block_minutes
+            panel,
+            levels,
+            style=style,
+            rules=_profile.Rules(share, rule, tie, stop, row_size),
+            block_minutes=block_minutes,
         ),
         height=6.4,
         dark=dark,
@@ -258,8 +263,7 @@ def footprint(
     imbalance: float = 3.0,
     quote: str | None = None,
     title: str | None = None,
-    session: Session | None = None,
-    timezone: str | tzinfo | None = None,
+    timezone: str | tzinfo = "UTC",
     dark: bool = False,
 ) -> Figure:
     """Return a footprint, as `tidytape.plot.footprint` draws it.
@@ -269,8 +273,6 @@ def footprint(
     profile : frame, n rows, key (timestamp, price), any order
         As for `tidytape.plot.footprint`. [quote per coin; volumes as ``amount_unit`` says]
     row_size, imbalance, quote
-        As for `tidytape.plot.footprint`.
-    session
         As for `tidytape.plot.footprint`.
 
     Returns
@@ -289,7 +291,6 @@ def footprint(
         dark=dark,
         title=title,
         timezone=timezone,
-        session=session,
     )
 
 
@@ -323,11 +324,10 @@ def order_flow(
         Three panels that zoom together. If there are more than 5,000 candles, candles and delta have the finest
         interval that fits; the title then says so.
     """
-    start_of_sum = (anchor, session, period)
     return figure(
         "order_flow",
         lambda *panels: _order_flow.fill_order_flow(
-            panels, candles, sides, start_of_sum=start_of_sum, quote=quote
+            panels, candles, sides, start_of_sum=(anchor, session, period), quote=quote
         ),
         height=7.0,
         places=stacked(_order_flow.HEIGHTS),
