@@ -44,8 +44,8 @@ def use_wide_fonts(axes: Iterable[Axes]) -> None:
         warn(
             UserWarning(
                 f"no font here has the characters of {lacking[0].get_text()!r}, so the picture has boxes. "
-                "Install one, e.g. the package fonts-noto-cjk of Debian and Ubuntu or google-noto-sans-cjk-fonts of Fedora, and "
-                f"delete fontlist-*.json in {mpl.get_cachedir()}, where matplotlib keeps its list of fonts"
+                "Install one, e.g. the package fonts-noto-cjk of Debian and Ubuntu, or google-noto-sans-cjk-fonts of "
+                f"Fedora, and delete fontlist-*.json in {mpl.get_cachedir()}, where matplotlib keeps its list of fonts"
             )
         )
 
