@@ -50,8 +50,8 @@ class Hours:
     def of(cls, timezone: str | tzinfo | None, session: object) -> Hours:
         """Return the hours of a session, in the zone of the caller, else in that of the session, else in UTC."""
         trading = unless_utc_day(session)
-        zone = timezone if timezone is not None else "UTC" if trading is None else trading.zone
-        return cls(zone, trading)
+        usual = "UTC" if trading is None else trading.zone
+        return cls(usual if timezone is None else timezone, trading)
 
     def inside(self, frame: Any, parameter: str = "frame") -> Any:
         """Return the rows of a frame while the market trades, and count the others; all rows without a session.
@@ -64,12 +64,14 @@ class Hours:
         name = " ".join(_values(frame, "interval")) if "interval" in frame.columns else ""
         length = width_of(Identity(interval=name), frame.get_column("timestamp").to_numpy())
         traded = TradedIntervals.of(self.session, length, *span_of(frame.lazy()))
-        rows = frame.lazy().with_columns(__length=nw.lit(length, nw.Int64))
-        rows = rows.with_columns(__bucket=bucket_by(nw.col("timestamp"), nw.col("__length")))
+        rows = frame.lazy().with_columns(
+            __length=nw.lit(length, nw.Int64), __bucket=bucket_by(nw.col("timestamp"), length)
+        )
         rows = with_numbers(on_session_dates(rows, self.session), [traded])
-        rows = rows.filter(~nw.col("__number").is_null())
-        time = nw.col("__bucket" if length >= DAY else "timestamp")
-        shown = rows.with_columns(timestamp=time).select(*frame.columns).collect("polars")
+        inside = rows.filter(~nw.col("__number").is_null()).with_columns(
+            timestamp=nw.col("__bucket" if length >= DAY else "timestamp")
+        )
+        shown = inside.select(*frame.columns).collect("polars")
         self.outside[parameter] = len(frame) - len(shown)
         if len(shown):
             self.spans.append((length, *span_of(shown.lazy())))
@@ -79,8 +81,8 @@ class Hours:
         """Let the time axes of panels show these hours, and the title say how many rows are at other times."""
         outside = [f"{n:,}" + f" of {name}" * (name != "frame") for name, n in self.outside.items() if n]
         if outside:
-            note = f"{' and '.join(outside)} outside the sessions left out"
-            panels[0].title += (", " if style.OF in panels[0].title else style.OF) + note
+            before = ", " if style.OF in panels[0].title else style.OF
+            panels[0].title += f"{before}{' and '.join(outside)} outside the sessions left out"
         if self.session is None or not self.spans:
             return
         lengths, first, last = (np.array(values) for values in zip(*self.spans, strict=True))
@@ -88,8 +90,12 @@ class Hours:
         length = int(lengths[lengths < DAY].max(initial=0)) or int(lengths.max())
         traded = TradedIntervals.of(self.session, length, int(first.min()), int(last.max()))
         is_shown = (traded.ends > first.min()) & (traded.begins <= last.max())
-        begins, ends = dates_of(traded.begins[is_shown]), dates_of(traded.ends[is_shown])
-        self.show_runs(panels, begins, ends, has_dates=length >= DAY)
+        self.show_runs(
+            panels,
+            dates_of(traded.begins[is_shown]),
+            dates_of(traded.ends[is_shown]),
+            has_dates=length >= DAY,
+        )
 
     def show_runs(
         self, panels: Sequence[Panel], begins: Floats, ends: Floats, *, has_dates: bool = False
@@ -115,7 +121,6 @@ class Hours:
             ticks = {float(time): f"{_at(time, zone):%H:%M}" for time in times}
             ticks |= {float(begin): f"{_at(begin, zone):%H:%M\n%d %b}" for begin in begins}
         days = [f"{_at(time, zone):%Y-%m-%d}" for time in (begins[0], ends[-1] - 1e-6)]
-        look: dict[str, Any] = {"is_upright": True, "width": 0.9, "dashes": (0, (3, 2)), "order": 2.05}
         for panel in (panel for panel in panels if panel.x.kind == "time"):
             x, colour = panel.x, panel.ground.around.quiet
             x.zone, x.runs, x.fixed, x.note = (
@@ -129,7 +134,8 @@ class Hours:
             for line in (mark for mark in panel.marks if isinstance(mark, Line)):
                 _close_gaps(line, x.open_time()[0](line.x))
             panel.marks += [
-                Rule(float(begin), colour=colour, **look) for begin in begins[1:][begins[1:] > ends[:-1]]
+                Rule(float(begin), is_upright=True, colour=colour, width=0.9, dashes=(0, (3, 2)), order=2.05)
+                for begin in begins[1:][begins[1:] > ends[:-1]]
             ]
 
 

@@ -36,10 +36,11 @@ def use_wide_fonts(axes: Iterable[Axes]) -> None:
     """
     texts = [text for ax in axes for text in ax.findobj(Text) if _EAST_ASIAN.search(text.get_text())]
     lacking = [text for text in texts if not _has_glyphs(text)]
-    installed = {*fontManager.get_font_names()}
-    families = [name for name in _FAMILIES if name in installed]
+    families = [name for name in _FAMILIES if name in fontManager.get_font_names()]
     for text in lacking:
-        text.set_fontfamily([*text.get_fontfamily(), *(families or {_BOXES} & installed)])
+        text.set_fontfamily(
+            [*text.get_fontfamily(), *(families or {_BOXES}.intersection(fontManager.get_font_names()))]
+        )
     if lacking and not families:
         warn(
             UserWarning(
@@ -53,5 +54,7 @@ def use_wide_fonts(axes: Iterable[Axes]) -> None:
 def _has_glyphs(text: Text) -> bool:
     """Return whether the fonts of a text have all of its East Asian characters."""
     fonts = [get_font(findfont(FontProperties(family=[name]))) for name in text.get_fontfamily()]
-    wide = {ord(letter) for letter in _EAST_ASIAN.findall(text.get_text())}
-    return all(any(font.get_char_index(letter) for font in fonts) for letter in wide)
+    return all(
+        any(font.get_char_index(ord(letter)) for font in fonts)
+        for letter in _EAST_ASIAN.findall(text.get_text())
+    )

@@ -46,7 +46,6 @@ LEFT = 0.045  # where the rows of a session begin, as a share of its time
 _WIDEST = 0.88  # length of the longest row as a share of the time of its session
 _LETTERS = ascii_uppercase + ascii_letters[:26]
 _SMALLEST = 4.0  # smallest font size of letters [pt]
-_LONGEST = 31 * DAY  # a month of sessions [ns]
 _LETTER_WIDTH = 0.61  # width of a letter of the monospaced font as a share of its size
 
 
@@ -239,8 +238,10 @@ def _add_marks(panel: Panel, tpo: Sessions) -> list[Mark]:
     """Add value areas, points of control, initial balances and single prints; return those that there are."""
     colours, height, half_row = panel.colours, tpo.height, tpo.height / 2
     session_by_start = {session.start: session for session in tpo.sessions}
-    session_rows = [(_session_of(session_by_start, row), row) for row in tpo.prices.iter_rows(named=True)]
-    prints = [(_session_of(session_by_start, row), row) for row in tpo.prints.iter_rows(named=True)]
+    session_rows = [
+        (session_by_start[_date(row["timestamp"])], row) for row in tpo.prices.iter_rows(named=True)
+    ]
+    prints = [(session_by_start[_date(row["timestamp"])], row) for row in tpo.prints.iter_rows(named=True)]
     right = panel.x.limits[1] if panel.x.limits else 0.0
     area = f"Value area, {tpo.prices['share'][0]:.0%}" if len(tpo.prices) else "Value area"
 
@@ -427,10 +428,6 @@ def _later(traded: TradedIntervals, start: int, minutes: float) -> int:
     return traded.start_of(traded.number(start) + round(minutes * MINUTE))
 
 
-def _session_of(spans: dict[float, Profile], row: dict[str, Any]) -> Profile:
-    return spans[_date(row["timestamp"])]
-
-
 def _date(time: int) -> float:
     """Return a time in nanoseconds as a matplotlib date. [d]"""
     return float(date2num(np.datetime64(time, "ns")))  # type: ignore[no-untyped-call]
@@ -514,8 +511,8 @@ def sessions_of(
     prints = profiles.single_prints(levels, row_size=row_size)
     height = float(row_size)
     starts = touches["timestamp"].unique().sort().to_list()
-    # Without a session the market always trades.
-    span = (starts[0], starts[-1] + _LONGEST) if starts else (0, 0)
+    # Without a session the market always trades. The last period is no longer than a month.
+    span = (starts[0], starts[-1] + 31 * DAY) if starts else (0, 0)
     traded = TradedIntervals.of(session or Session.utc_day(), 1, *span)
     if session is not None and (others := {*starts} - {*traded.begins.tolist()}):
         raise QueryError(
@@ -523,7 +520,7 @@ def sessions_of(
             got=f"{session} for a session from {np.datetime64(min(others), 'ns').astype('datetime64[s]')} UTC",
             expected="the Session of the levels, which opens when they do",
         )
-    ends = _ends(rows, touches, minutes, traded, is_clock=session is None)
+    ends = _ends(rows, starts, touches, minutes, traded, is_clock=session is None)
     sessions = [
         Profile(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
@@ -555,22 +552,26 @@ def _rows(part: Any, height: float) -> dict[int, list[int]]:
 
 
 def _ends(
-    frame: nw.DataFrame[Any], touches: Any, minutes: float, traded: TradedIntervals, *, is_clock: bool
+    frame: nw.DataFrame[Any],
+    starts: list[int],
+    touches: Any,
+    minutes: float,
+    traded: TradedIntervals,
+    *,
+    is_clock: bool,
 ) -> dict[int, int]:
     """Return the end of each session by its start [ns]: from ``period_end``, else from the time blocks.
 
     A market that closes does so when it next stops to trade after the beginning of the last time block.
     """
-    starts = touches["timestamp"].unique().sort().to_list()
     blocks = int(touches["block_ids"].list.max().max() or 0) + 1
     shortest = min((following - start for start, following in pairwise(starts)), default=0)
     length = max(round(blocks * minutes * MINUTE), shortest)
     ends = {start: start + length for start in starts}
     if not is_clock:
-        touched = touches.explode("block_ids").group_by("timestamp").max()
         last = {
-            start: _later(traded, start, block * minutes)
-            for start, block in touched.select("timestamp", "block_ids").iter_rows()
+            row["timestamp"]: _later(traded, row["timestamp"], row["block_ids"] * minutes)
+            for row in touches.explode("block_ids").group_by("timestamp").max().iter_rows(named=True)
         }
         ends = {
             start: int(traded.ends[np.searchsorted(traded.begins, begin, side="right") - 1])

@@ -426,6 +426,8 @@ def interval_named(name: str) -> Interval | None:
 def width_of(identity: Identity, time: NDArray[np.int64]) -> int:
     """Return the length of the interval, as the frame says it, or else the smallest step between its times. [ns]"""
     interval, steps = interval_named(identity.interval), np.diff(np.unique(time))
-    if interval is None and steps.size:
-        return int(steps.min())
-    return (interval or Interval.MINUTE).seconds * SECOND
+    return (
+        int(steps.min())
+        if interval is None and steps.size
+        else (interval or Interval.MINUTE).seconds * SECOND
+    )
