@@ -50,8 +50,7 @@ class Hours:
     def of(cls, timezone: str | tzinfo | None, session: object) -> Hours:
         """Return the hours of a session, in the zone of the caller, else in that of the session, else in UTC."""
         trading = unless_utc_day(session)
-        usual = "UTC" if trading is None else trading.zone
-        return cls(usual if timezone is None else timezone, trading)
+        return cls(timezone if timezone is not None else trading.zone if trading else "UTC", trading)
 
     def inside(self, frame: Any, parameter: str = "frame") -> Any:
         """Return the rows of a frame while the market trades, and count the others; all rows without a session.
