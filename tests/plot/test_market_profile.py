@@ -11,7 +11,7 @@ from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
-from tidytape import plot
+from tidytape import Session, plot
 from tidytape.analytics import profile
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -124,6 +124,111 @@ def test_initial_balances_and_single_prints_are_marked(drawn):
     # 100 and 105 are tails, and so is 108.
     singles = boxes(drawn.single_prints)
     assert_allclose(singles, [(day(0), day(1), 103, 104), (day(2), day(3), 102, 103)])
+
+
+# --- time blocks count trading time ---
+
+TOKYO = Session("09:00", "15:00", zone="Asia/Tokyo", pause=("11:30", "12:30"))
+STOCKS = Session("09:30", "16:00", zone="America/New_York")
+
+
+def at(*when):
+    return datetime(2024, 8, *when, tzinfo=UTC)
+
+
+def traded(opens, *sessions, minutes, ends=()):
+    """Levels of sessions that open at these times, without their ends, or with those given."""
+    frame = levels(*sessions, block_size_minutes=minutes).drop("period_end")
+    times = pl.DataFrame({"opens": opens, "period_end": ends or [None] * len(opens)}).cast(
+        pl.Datetime("ns", "UTC")
+    )
+    starts = frame["timestamp"].unique().sort()
+    frame = frame.join(times.with_columns(timestamp=starts), on="timestamp", maintain_order="left")
+    frame = frame.with_columns(timestamp="opens").drop("opens")
+    return frame if ends else frame.drop("period_end")
+
+
+def minutes_traded(session, start):
+    """Each minute in which a market trades from a time on, one by one."""
+    rows = session.schedule(start.date() - DAY, start.date() + 9 * DAY).iter_rows(named=True)
+    for row in rows:
+        moment = row["open"]
+        while moment < row["close"]:
+            in_break = row["break_start"] and row["break_start"] <= moment < row["break_end"]
+            if moment >= start and not in_break:
+                yield moment
+            moment += timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("library", ["static", "interactive"])
+@pytest.mark.parametrize("block", [0, 1, 2, 3, 4])
+def test_the_line_of_a_point_of_control_ends_where_trading_time_says(block, library):
+    # The first session is at 102; the second one comes back to it in a block of an hour before or after the break.
+    first = {101: [0], 102: [0, 1, 2, 3, 4], 103: [1]}
+    second = {102: [block], 103: [0, 1, 2, 3, 4], 104: [0, 4]}
+    frame = traded([at(7, 0), at(8, 0)], first, second, minutes=60)
+    wanted = list(minutes_traded(TOKYO, at(8, 0)))[60 * block]
+    assert (wanted - at(8, 0) == block * timedelta(hours=1)) == (block < 3)
+    if library == "static":
+        drawn = plot.market_profile(frame, session=TOKYO, ax=Figure().add_subplot())
+        ends = [segment[1][0] for segment in drawn.later_pocs.get_segments()]
+    else:
+        pytest.importorskip("plotly")
+        figure = plot.interactive.market_profile(frame, session=TOKYO, timezone="UTC")
+        (trace,) = [trace for trace in figure.data if trace.name == "POC until touched"]
+        ends = date2num(np.array(trace.x[1::3], dtype="datetime64[ms]"))
+    assert_allclose(ends[0], date2num(wanted), rtol=0, atol=1e-8)
+
+
+def test_trading_time_of_a_week_goes_on_over_its_nights(ax):
+    # Weeks of blocks of 90 minutes: 22 of them are the sessions of Monday to Friday, 32.5 hours.
+    first = {101: [0], 102: [0, 1, 2, 21], 103: [1]}
+    second = {102: [9], 103: [0, 1, 2, 9, 21], 104: [0]}
+    opens = [at(5, 13, 30), at(12, 13, 30)]
+    drawn = plot.market_profile(traded(opens, first, second, minutes=90), session=STOCKS, ax=ax)
+    wanted = list(minutes_traded(STOCKS, opens[1]))[9 * 90]
+    assert wanted == at(14, 14)  # 13.5 hours are two sessions and half an hour
+    assert_allclose(drawn.later_pocs.get_segments()[0][1][0], date2num(wanted))
+    # Without ``period_end`` the week ends with the session in which its last block begins, that of Friday.
+    assert_allclose(widths(drawn)[0], date2num([opens[0], at(9, 20)]))
+
+
+@pytest.mark.parametrize("ends", [(), (at(7, 20), at(8, 20))])
+def test_a_session_ends_at_its_close_and_nights_leave_the_axis(ax, ends):
+    # Blocks of an hour: the last one has half an hour.
+    touched = {101: [0, 1, 6], 102: [0, 1, 2, 6], 103: [1]}
+    frame = traded([at(7, 13, 30), at(8, 13, 30)], touched, touched, minutes=60, ends=ends)
+    drawn = plot.market_profile(frame, session=STOCKS, ax=ax)
+    assert_allclose(widths(drawn), [date2num([at(day, 13, 30), at(day, 20)]) for day in (7, 8)])
+    pixels = ax.transData.transform([(end, 100) for pair in widths(drawn) for end in pair])[:, 0]
+    assert_allclose(pixels[1], pixels[2], atol=0.01)
+    ax.figure.canvas.draw()
+    assert ax.get_xlabel() == "Time [America/New_York], 2024-08-07 to 2024-08-08, longest row: 4 × 60 min"
+    # Blocks have the room that the night leaves them.
+    boxes_there = ax.transData.transform([box[:2] for box in boxes(drawn.blocks)])[:, 0]
+    assert boxes_there.max() - boxes_there.min() > 0.8 * (pixels[2] - pixels[0])
+
+
+def test_the_image_of_the_page_has_its_place_without_the_nights(ax):
+    pytest.importorskip("plotly")
+    touched = {101: [0, 1, 6], 102: [0, 1, 2, 6], 103: [1]}
+    frame = traded([at(7, 13, 30), at(8, 13, 30)], touched, touched, minutes=60)
+    layout = plot.interactive.market_profile(frame, session=STOCKS).layout
+    (image,) = layout.images
+    assert [list(gap.bounds) for gap in layout.xaxis.rangebreaks] == [
+        ["2024-08-07T16:00:00.001", "2024-08-08T09:30:00.000"]
+    ]
+    assert image.sizex == pytest.approx(13 * 3_600_000 * 1.02)
+
+
+def test_levels_of_another_session_are_refused(ax):
+    with pytest.raises(QueryError, match="opens when they do"):
+        plot.market_profile(levels(*SESSIONS), session=STOCKS, ax=ax)
+    whole = plot.market_profile(levels(*SESSIONS), session=Session.utc_day(), ax=ax)
+    assert_allclose(widths(whole), [(day(number), day(number + 1)) for number in range(3)])
+
+
+# --- letters ---
 
 
 def test_letters_name_the_time_blocks(ax):

@@ -178,17 +178,41 @@ def test_dense_profile_is_drawn_in_rows_that_can_be_seen(levels, ax):
     assert 50 < rows.values.size <= 201
     assert_allclose(drawn.sell.get_data().values.sum(), (frame["buy_volume"] + frame["sell_volume"]).sum())
     assert drawn.row_height == pytest.approx(5.0)
-    assert ax.get_legend().get_title().get_text() == drawn.note == "area: rows of 0.1 USDT"
+    assert drawn.note == ax.get_legend().get_title().get_text() == ""
     assert ax.get_xlabel() == "Volume [BTC per 5 USDT]"
 
 
-def test_value_area_of_a_dense_profile_is_that_of_its_levels(levels, ax):
+def test_rows_finer_than_one_can_see_are_drawn_together_and_the_legend_says_so(levels, ax):
+    drawn = plot.volume_profile(dense(levels), ax=ax, row_size=Decimal("0.1"))
+    assert drawn.row_height == pytest.approx(5.0)
+    assert ax.get_legend().get_title().get_text() == drawn.note == "area: rows of 0.1 USDT"
+
+
+@pytest.mark.parametrize("row_size", [None, 0.1])
+def test_value_area_of_a_dense_profile_is_that_of_its_rows(levels, ax, row_size):
     frame = dense(levels)
-    drawn = plot.volume_profile(frame, ax=ax)
+    drawn = plot.volume_profile(frame, ax=ax, row_size=row_size)
     wanted = value_area(
-        frame.with_columns(volume=pl.col("buy_volume") + pl.col("sell_volume")), by="exchange"
+        frame.with_columns(volume=pl.col("buy_volume") + pl.col("sell_volume")),
+        by="exchange",
+        row_size=row_size or drawn.row_height,
     )
     assert (drawn.poc, drawn.vah, drawn.val) == wanted.select("poc", "vah", "val").row(0)
+
+
+@pytest.mark.parametrize("number", [199, 200, 201, 399, 2000, 2005])
+@pytest.mark.parametrize("first", [50_000, 50_007])
+def test_the_longest_row_is_the_point_of_control(levels, number, first):
+    """Rows that begin at no round price may be one more than fit, and still have one height."""
+    random = np.random.default_rng(number)
+    frame = levels(
+        *((first + step, volume, 1.0) for step, volume in enumerate(random.exponential(5, number)))
+    )
+    drawn = plot.volume_profile(frame, ax=Figure().add_subplot())
+    rows = drawn.sell.get_data()
+    longest = int(np.argmax(rows.values))
+    assert (drawn.poc, drawn.note) == (rows.edges[longest], "")
+    assert rows.values.size <= 201
 
 
 @pytest.mark.slow

@@ -105,7 +105,8 @@ class Series:
         market = self.lake.markets().filter(
             pl.col("exchange") == exchange, pl.col("raw_symbol") == raw_symbol
         )
-        parts, since = [self.window], market["available_since"].min()
+        parts: list[Span] = [self.window]
+        since: Any = market["available_since"].min()
         if self.kind.table is RECORDED_CANDLES and since is not None:
             # Candles from before the market's time are of a pull that was killed before it registered the market.
             parts = self._empty(self._stored(max(since, self.window[0]), self.window[1]))

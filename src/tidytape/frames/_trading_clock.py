@@ -11,6 +11,7 @@ which this clock stands still.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -165,6 +166,13 @@ class TradingClock:
             if time < part.end:
                 return part.shown + max(0, time - part.begin)
         return 2**62  # the market does not open again
+
+    def later(self, time: int, duration: int) -> int:
+        """Return when the clock has run for so long since a time within its span. [ns]"""
+        part = self.parts[bisect_right(self.parts, time, key=lambda part: part.begin) - 1]
+        shown = part.shown + min(time, part.end) - part.begin + duration
+        part = self.parts[bisect_right(self.parts, shown, key=lambda part: part.shown) - 1]
+        return part.begin + shown - part.shown
 
     @cached_property
     def parts(self) -> list[Part]:

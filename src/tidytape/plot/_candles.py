@@ -11,7 +11,6 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
-from tidytape.plot._closed import inside, show_runs, zone_of
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Candles, Facts, Panel, Steps
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
@@ -77,13 +76,13 @@ def candles(
     >>> len(drawn.bodies.get_paths()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    zone = zone_of(timezone, session)
     return draw(
-        lambda panel: fill_candles(panel, frame, session=session, timezone=zone),
+        lambda panel: fill_candles(panel, frame),
         ax,
         (12, 6),
         title=title,
-        timezone=zone,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -142,39 +141,34 @@ def volume(
     >>> drawn.steps.get_data().values, drawn.ax.get_ylabel()
     (array([ 5.,  7., nan,  2.]), 'Volume [BTC]')
     """
-    zone = zone_of(timezone, session)
     return draw(
-        lambda panel: fill_volume(panel, frame, quote=quote, session=session, timezone=zone),
+        lambda panel: fill_volume(panel, frame, quote=quote),
         ax,
         (12, 3),
         title=title,
-        timezone=zone,
+        timezone=timezone,
+        session=session,
     )
 
 
-def fill_candles(panel: Panel, frame: IntoFrame, *, session: Session | None, timezone: str | tzinfo) -> Facts:
+def fill_candles(panel: Panel, frame: IntoFrame) -> Facts:
     """Show candles on a panel."""
-    series = add_candles(panel, candle_series(frame, "frame"), timezone, session=session)
+    series = add_candles(panel, candle_series(panel.hours.inside(frame), "frame"))
     panel.title = style.titled("Open interest" if series.is_open_interest else "Candles", series.title)
     return {}
 
 
-def fill_volume(
-    panel: Panel, frame: IntoFrame, *, quote: str | None, session: Session | None, timezone: str | tzinfo
-) -> Facts:
+def fill_volume(panel: Panel, frame: IntoFrame, *, quote: str | None) -> Facts:
     """Show volumes on a panel."""
-    series = add_volume(panel, volume_series(frame, "frame"), timezone, quote=quote, session=session)
+    series = add_volume(panel, volume_series(panel.hours.inside(frame), "frame"), quote=quote)
     panel.title = style.titled("Volume", series.title)
     return {}
 
 
-def add_candles(
-    panel: Panel, series: CandleSeries, timezone: str | tzinfo, *, session: Session | None = None
-) -> CandleSeries:
+def add_candles(panel: Panel, series: CandleSeries) -> CandleSeries:
     """Add candles without a title; return those that are shown."""
-    series, runs = inside(series, session)
     series = series.joined()
-    panel.over_time(timezone)
+    panel.over_time()
     y, palette = panel.y, panel.colours
     y.kind, y.name, y.unit = "price", "Price", series.identity.price_unit
     if series.is_open_interest:
@@ -186,23 +180,13 @@ def add_candles(
     if series.start.size:
         show_intervals(panel, series.start, series.width)
         y.limits = padded_limits(series.low.min(), series.high.max())
-    if runs is not None:
-        show_runs(panel, runs, timezone)
     return series
 
 
-def add_volume(
-    panel: Panel,
-    series: VolumeSeries,
-    timezone: str | tzinfo,
-    *,
-    quote: str | None,
-    session: Session | None = None,
-) -> VolumeSeries:
+def add_volume(panel: Panel, series: VolumeSeries, *, quote: str | None) -> VolumeSeries:
     """Add volumes without a title; return those that are shown."""
-    series, runs = inside(series, session)
     series = series.joined()
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y = Axis("Volume", series.identity.amounts(quote), "amount", bins=4)
     edges, values = step_line(series.start, series.width, series.volume)
     # Draw one outline instead of a bar per interval: thousands of bars thinner than a pixel would show moiré.
@@ -211,8 +195,6 @@ def add_volume(
     if series.start.size:
         show_intervals(panel, series.start, series.width)
         panel.y.limits = (0.0, float(series.volume.max()) * 1.06 or 1.0)
-    if runs is not None:
-        show_runs(panel, runs, timezone)
     return series
 
 

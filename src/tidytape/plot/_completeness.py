@@ -90,11 +90,10 @@ def completeness(
     >>> drawn.rows, drawn.spans.get_array().shape
     (['DEMO_PERP BTC-PERP', 'DEMO_SPOT BTCUSDT'], (48,))
     """
-    style.zone(timezone)
     calendar = read_completeness(frame)
     height = min(max(ROW * len({*calendar[1]}) + 1.1, 2.0), TALLEST)
     return draw(
-        lambda panel: fill_completeness(panel, *calendar, timezone=timezone),
+        lambda panel: fill_completeness(panel, *calendar),
         ax,
         (9, height),
         title=title,
@@ -102,15 +101,13 @@ def completeness(
     )
 
 
-def fill_completeness(
-    panel: Panel, calendar: nw.DataFrame[Any], series: list[str], title: str, *, timezone: str | tzinfo
-) -> Facts:
+def fill_completeness(panel: Panel, calendar: nw.DataFrame[Any], series: list[str], title: str) -> Facts:
     """Show completeness on a panel."""
     start, end = (dates(calendar.get_column(name)) for name in ("start", "end"))
     share = numbers(calendar, "frame", ("completeness",))["completeness"]
     names = sorted(set(series))
     rows = np.array([names.index(name) for name in series])
-    panel.over_time(timezone)
+    panel.over_time()
     panel.x.has_grid = panel.y.has_grid = panel.is_unified = False
     panel.title = style.titled("Completeness", title)
     panel.is_empty = not names

@@ -92,7 +92,6 @@ def coverage(
     >>> drawn.rows[:2]
     [('DEMO_PERP BTC-PERP', 'book'), ('DEMO_PERP BTC-PERP', 'funding')]
     """
-    style.zone(timezone)
     rows = read_coverage(frame)
     height = min(max(ROW * len(rows) + 1.1, 2.0), TALLEST)
     return draw(
@@ -106,7 +105,7 @@ def coverage(
 
 def fill_coverage(panel: Panel, rows: list[_Row], *, timezone: str | tzinfo) -> Facts:
     """Show the times and gaps of data on a panel."""
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.has_grid = panel.is_unified = False
     markets = list(dict.fromkeys(row.market for row in rows))
     panel.title = style.titled(

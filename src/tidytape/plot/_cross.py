@@ -13,8 +13,9 @@ from tidytape.plot import _style as style
 from tidytape.plot._frame import read_frame
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Area, Facts, Legend, Line, Panel, Rule
-from tidytape.plot._series import _values
+from tidytape.plot._series import values_of
 from tidytape.plot._tracks import Floats, Tracks, from_above, legend_place, line_of, show_window, tracks
+from tidytape.sessions import Session
 
 
 def premium(
@@ -23,7 +24,8 @@ def premium(
     *,
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw the premium of each market over a reference price, one line per market.
 
@@ -36,8 +38,10 @@ def premium(
         The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -66,20 +70,21 @@ def premium(
     'Premium over the median [bp]'
     """
     return draw(
-        lambda panel: fill_premium(panel, frame, timezone=timezone),
+        lambda panel: fill_premium(panel, frame),
         ax,
         (9, 4),
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
-def fill_premium(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Facts:
+def fill_premium(panel: Panel, frame: IntoFrame) -> Facts:
     """Show premiums on a panel."""
-    premiums = read_frame(frame, "frame", ["timestamp", "premium"])
+    premiums = read_frame(panel.hours.inside(frame), "frame", ["timestamp", "premium"])
     series = tracks(premiums, "frame", ["premium"])
-    panel.over_time(timezone)
-    rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
+    panel.over_time()
+    rules = values_of(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
     panel.y.name, panel.y.unit, panel.y.bins = f"Premium over {_reference(rules)}", "bp", 7
     panel.title = style.titled("Premium", series.title())
     lines: list[Line] = []
@@ -119,7 +124,8 @@ def market_share(
     most: int = len(style.CYCLE),
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw the share of each market in the sum of all markets, stacked, the largest at the bottom.
 
@@ -136,8 +142,10 @@ def market_share(
         The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -174,21 +182,20 @@ def market_share(
     ('Share of volume [%]', 1.0)
     """
     return draw(
-        lambda panel: fill_market_share(panel, frame, amount=amount, most=most, timezone=timezone),
+        lambda panel: fill_market_share(panel, frame, amount=amount, most=most),
         ax,
         (9, 4),
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
-def fill_market_share(
-    panel: Panel, frame: IntoFrame, *, amount: str, most: int, timezone: str | tzinfo
-) -> Facts:
+def fill_market_share(panel: Panel, frame: IntoFrame, *, amount: str, most: int) -> Facts:
     """Show shares of a sum on a panel."""
     if type(most) is not int or most < 1:
         raise QueryError("most", got=most, expected="a whole number above 0")
-    series = tracks(frame, "frame", ["share", "total"])
+    series = tracks(panel.hours.inside(frame), "frame", ["share", "total"])
     if (
         not series.shared.interval
         and len({time for track in series.by_label.values() for time in track.start}) == 1
@@ -196,7 +203,7 @@ def fill_market_share(
         expected = "a column ``interval``, or several times, which show how long a share counts"
         raise QueryError("frame", got="one time and no interval", expected=expected)
     times, stacked, shares = _stacked(series, most)
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.name, panel.y.unit = f"Share of {amount}" if amount else "Share", "%"
     panel.y.fixed = {float(share): str(share) for share in (0, 25, 50, 75, 100)}
     panel.title = style.titled("Market share", series.title())

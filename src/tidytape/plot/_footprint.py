@@ -16,7 +16,7 @@ from tidytape.analytics import profile as profiles
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded_limits
-from tidytape.plot._heatmap import require_height, width_of
+from tidytape.plot._heatmap import require_height
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Bar, Boxes, Facts, Legend, Mark, Panel, Scale, Segments, Texts
 from tidytape.plot._series import (
@@ -30,6 +30,7 @@ from tidytape.plot._series import (
     row_of,
     smallest_step,
     sums_by_index,
+    width_of,
 )
 from tidytape.times import DAY
 
@@ -141,9 +142,7 @@ def footprint(
     (50.0, 8)
     """
     return draw(
-        lambda panel: fill_footprint(
-            panel, profile, row_size=row_size, imbalance=imbalance, quote=quote, timezone=timezone
-        ),
+        lambda panel: fill_footprint(panel, profile, row_size=row_size, imbalance=imbalance, quote=quote),
         ax,
         (12, 7),
         title=title,
@@ -158,7 +157,6 @@ def fill_footprint(
     row_size: float | Decimal | None,
     imbalance: float,
     quote: str | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show a footprint on a panel."""
     require_height("row_size", row_size)
@@ -170,7 +168,7 @@ def fill_footprint(
     values = numbers(levels, "profile", columns[1:])
     has_traded = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     has_traded &= values["buy_volume"] + values["sell_volume"] > 0
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.kind, panel.y.name, panel.y.unit = "price", "Price", identity.price_unit
     panel.is_unified, panel.is_empty = False, not has_traded.any()
     facts: Facts = dict.fromkeys(("levels", "pocs", "buy_imbalances", "sell_imbalances", "row_height")) | {

@@ -93,9 +93,7 @@ def funding(
     'Funding rate [% per year]'
     """
     return draw(
-        lambda panel: fill_funding(
-            panel, frame, open_interest, funding_interval=funding_interval, timezone=timezone
-        ),
+        lambda panel: fill_funding(panel, frame, open_interest, funding_interval=funding_interval),
         ax,
         (9, 4),
         title=title,
@@ -109,7 +107,6 @@ def fill_funding(
     open_interest: IntoFrame | None,
     *,
     funding_interval: str | timedelta | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show funding rates on a panel."""
     funding_rates = read_frame(frame, "frame", ["timestamp", "rate_close"])
@@ -121,7 +118,7 @@ def fill_funding(
     means, least_coverage = (Tracks(series.shared, {}), None)
     if open_interest is not None and len(series.by_label) > 1:
         means, least_coverage = _means(rates, read_frame(open_interest, "open_interest"))
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.name, panel.y.unit, panel.y.bins = "Funding rate", "% per year", 7
     panel.title = style.titled("Funding", series.title(), _interval_text(rate_interval))
     facts: Facts = {"settled": {}, "predicted": {}, "means": {}}

@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
-from tidytape.catalogue import BookSide, Interval, Side
+from tidytape.catalogue import BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._matplotlib import Drawing, draw
@@ -21,7 +21,6 @@ from tidytape.plot._series import (
     Identity,
     block_of,
     dates_of,
-    interval_named,
     is_side,
     levels_per_row,
     market_frame,
@@ -31,8 +30,8 @@ from tidytape.plot._series import (
     require_same,
     row_of,
     smallest_step,
+    width_of,
 )
-from tidytape.times import SECOND
 
 _MOST_ROWS = 400  # a screen cannot show more, so levels are added up to fewer rows
 _MOST_COLUMNS = 50_000
@@ -182,7 +181,7 @@ def book_heatmap(
     """
     return draw(
         lambda panel: fill_book_heatmap(
-            panel, frame, trades, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+            panel, frame, trades, block_size=block_size, prices=prices, quote=quote
         ),
         ax,
         (12, 6),
@@ -199,7 +198,6 @@ def fill_book_heatmap(
     block_size: Decimal | float | None,
     prices: tuple[float, float] | None,
     quote: str | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show resting sizes on a panel."""
     require_height("block_size", block_size)
@@ -215,7 +213,7 @@ def fill_book_heatmap(
     cells = cells_of(
         books.time[is_shown], books.width, price, None if block_size is None else float(block_size)
     )
-    show_grid(panel, cells, books.identity.price_unit, timezone)
+    show_grid(panel, cells, books.identity.price_unit)
     other_market = other_market_note("trades", dots.identity, books.identity) if dots else ""
     panel.title = style.titled("Order book", books.identity.title, other_market)
     facts = dict.fromkeys(("bids", "asks", "block_size", "mid", "buys", "sells", "bought", "sold"))
@@ -274,14 +272,6 @@ def _read(
     )
 
 
-def width_of(identity: Identity, time: NDArray[np.int64]) -> int:
-    """Return the length of the interval, as the frame says it, or else the smallest step between its times. [ns]"""
-    interval, steps = interval_named(identity.interval), np.diff(np.unique(time))
-    if interval is None and steps.size:
-        return int(steps.min())
-    return (interval or Interval.MINUTE).seconds * SECOND
-
-
 def _prices(books: _Priced) -> tuple[float, float]:
     """Return the lowest and the highest price to show, between which most of the size rests."""
     if not books.price.size:
@@ -305,9 +295,9 @@ def _prices(books: _Priced) -> tuple[float, float]:
     return low - reach, high + reach
 
 
-def show_grid(panel: Panel, cells: Cells | None, price_unit: str, timezone: str | tzinfo) -> None:
+def show_grid(panel: Panel, cells: Cells | None, price_unit: str) -> None:
     """Let a panel show times and prices, those of the cells if there are some."""
-    panel.over_time(timezone)
+    panel.over_time()
     panel.y.kind, panel.y.name, panel.y.unit = "price", "Price", price_unit
     panel.is_unified, panel.is_empty = cells is None, cells is None
     if cells is not None:

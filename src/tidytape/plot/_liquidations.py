@@ -20,7 +20,6 @@ from tidytape.plot._heatmap import (
     require_prices,
     scale_of,
     show_grid,
-    width_of,
 )
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Bar, Facts, Legend, Line, Mark, Panel, Rule, Scale, Steps
@@ -37,7 +36,9 @@ from tidytape.plot._series import (
     other_market_note,
     require_same,
     sums_by_index,
+    width_of,
 )
+from tidytape.sessions import Session
 from tidytape.times import DAY
 
 _MOST_ROWS = 60  # fewer than for a book: liquidations are sparse, and thin rows would not be visible
@@ -51,7 +52,8 @@ def liquidations(
     title: str | None = None,
     ax: Axes | None = None,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw the liquidated volume of each interval: longs above zero, shorts below.
 
@@ -70,8 +72,10 @@ def liquidations(
         Where to draw; a new figure otherwise.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -103,27 +107,28 @@ def liquidations(
     'Liquidations [BTC]'
     """
     return draw(
-        lambda panel: fill_liquidations(panel, frame, candles, quote=quote, timezone=timezone),
+        lambda panel: fill_liquidations(panel, frame, candles, quote=quote),
         ax,
         (12, 5),
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
 def fill_liquidations(
-    panel: Panel, frame: IntoFrame, candles: IntoFrame | None, *, quote: str | None, timezone: str | tzinfo
+    panel: Panel, frame: IntoFrame, candles: IntoFrame | None, *, quote: str | None
 ) -> Facts:
     """Show liquidated volumes on a panel."""
     rows, identity = market_frame(
-        frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
+        panel.hours.inside(frame), "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
     )
     rows, time = nanoseconds(rows, "frame")
     amount = numbers(rows, "frame", ("liquidations",))["liquidations"]
     is_long = is_side(rows, "frame", Side.BUY)
     is_known = np.isfinite(amount) & (amount >= 0)
-    closes, other_market = _closes(candles, identity)
-    panel.over_time(timezone)
+    closes, other_market = _closes(panel.hours.inside(candles, "candles"), identity)
+    panel.over_time()
     y, colours = panel.y, panel.colours
     y.kind, y.name, y.unit, y.bins = "amount", "Liquidations", identity.amounts(quote), 6
     y.is_signed = False
@@ -235,7 +240,7 @@ def liquidation_heatmap(
     """
     return draw(
         lambda panel: fill_liquidation_heatmap(
-            panel, frame, candles, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+            panel, frame, candles, block_size=block_size, prices=prices, quote=quote
         ),
         ax,
         (12, 6),
@@ -252,7 +257,6 @@ def fill_liquidation_heatmap(
     block_size: Decimal | float | None,
     prices: tuple[float, float] | None,
     quote: str | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show liquidated volumes by time and price on a panel."""
     require_height("block_size", block_size)
@@ -275,7 +279,7 @@ def fill_liquidation_heatmap(
     )
     # The candles know the unit of prices; a heatmap of all markets of a coin does not.
     with_quote = identity if closes is None else replace(closes.identity, amount_unit=identity.amount_unit)
-    show_grid(panel, cells, with_quote.price_unit, timezone)
+    show_grid(panel, cells, with_quote.price_unit)
     panel.title = style.titled("Liquidations by price", identity.title, other_market)
     facts = {"image": None, "block_size": None if cells is None else cells.height, "price": None}
     if cells is None:
@@ -310,7 +314,10 @@ def _add_price_beside(panel: Panel, closes: CandleSeries) -> Line:
     edges, steps = step_line(closes.start, closes.width, closes.close)
     limits = padded_limits(np.nanmin(steps), np.nanmax(steps))
     behind = Panel(
-        panel.ground, x=panel.x, y=Axis("Price", closes.identity.price_unit, "price", limits=limits)
+        panel.ground,
+        panel.hours,
+        x=panel.x,
+        y=Axis("Price", closes.identity.price_unit, "price", limits=limits),
     )
     line = Line(
         (edges[1:] + edges[:-1]) / 2,

@@ -20,6 +20,7 @@ from tidytape.analytics import profile as profiles
 from tidytape.analytics.profile._levels import BLOCK_MINUTES, checked_minutes, no_block_length
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
 from tidytape.errors import QueryError
+from tidytape.frames._trading_clock import TradingClock
 from tidytape.plot import _style as looks
 from tidytape.plot._candles import padded_limits
 from tidytape.plot._frame import missing, read_frame, with_datetimes
@@ -37,6 +38,7 @@ from tidytape.plot._series import (
     row_of,
     smallest_step,
 )
+from tidytape.sessions import Session
 from tidytape.times import DAY, MINUTE
 
 _MOST_ROWS = {"blocks": 120, "letters": 36}  # price rows that a screen can show, by style
@@ -48,7 +50,7 @@ _LETTER_WIDTH = 0.61  # width of a letter of the monospaced font as a share of i
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Profile:
     """One session: its start and end, and the time blocks that touched each price row, rows and blocks in order."""
 
     start: float  # [matplotlib dates, d]
@@ -68,7 +70,8 @@ class Sessions:
     identity: Identity
     minutes: float  # length of a time block
     height: float  # of a row [quote per coin]
-    sessions: list[Session]
+    sessions: list[Profile]
+    clock: TradingClock  # runs while the market trades
     prices: Any  # polars frame, one row per session
     prints: Any  # polars frame, one row per run of single prints
     from_candles: bool
@@ -92,7 +95,8 @@ def market_profile(
     stop: Literal["reach", "exceed"] = "reach",
     row_size: float | Decimal | None = None,
     block_minutes: float | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw market profiles (TPO), sessions side by side: the time blocks that touched each price.
 
@@ -124,8 +128,12 @@ def market_profile(
         many to see. The title says the height. All marks are computed from these rows. [quote per coin]
     block_minutes : float, > 0, optional
         Length of a time block; by default the column ``block_size_minutes``. [min]
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades, if the levels were made with a session: their time blocks count trading time, so a break
+        has none, and a session ends with its close. The axis then leaves out the time between sessions, with a line at
+        each open. By default blocks count time of the clock.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -152,8 +160,8 @@ def market_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several markets or does not say how long a time block is, or an argument is not one of those
-        listed.
+        If the frame holds several markets or does not say how long a time block is, if one of its sessions does not
+        start when ``session`` opens, or an argument is not one of those listed.
 
     Examples
     --------
@@ -168,15 +176,19 @@ def market_profile(
     >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    rules = Rules(share, rule, tie, stop, row_size)
     return draw(
         lambda panel: fill_market_profile(
-            panel, levels, style=style, rules=rules, block_minutes=block_minutes, timezone=timezone
+            panel,
+            levels,
+            style=style,
+            rules=Rules(share, rule, tie, stop, row_size),
+            block_minutes=block_minutes,
         ),
         ax,
         (12, 6.5),
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
@@ -187,11 +199,10 @@ def fill_market_profile(
     style: str,
     rules: Rules,
     block_minutes: float | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show market profiles on a panel."""
-    tpo = sessions_of(levels, rules, style, block_minutes)
-    panel.over_time(timezone)
+    tpo = sessions_of(levels, rules, style, block_minutes, panel.hours.session)
+    panel.over_time()
     y = panel.y
     y.kind, y.name, y.unit = "price", "Price", tpo.identity.price_unit
     panel.x.has_grid, panel.is_unified, panel.is_empty = False, False, not tpo.sessions
@@ -201,6 +212,10 @@ def fill_market_profile(
     if tpo.sessions:
         first, last = tpo.sessions[0].start, tpo.sessions[-1].end
         panel.show_times(first, last, right=0.012 * (last - first))
+        if panel.hours.session is not None:
+            panel.hours.show_runs(
+                [panel], *np.array([(profile.start, profile.end) for profile in tpo.sessions]).T
+            )
         rows = [row for session in tpo.sessions for row in session.touches]
         y.limits = padded_limits(min(rows) * tpo.height, (max(rows) + 1) * tpo.height)
     marks = _add_marks(panel, tpo)
@@ -214,7 +229,7 @@ def fill_market_profile(
     _add_prices(panel, naked, tpo.height)
     _add_regions(panel, tpo)
     scale = "letters of" if size else f"longest row: {tpo.most_blocks} ×"
-    panel.x.note = f"{scale} {tpo.minutes:g} min"
+    panel.x.note = ", ".join(filter(None, (panel.x.note, f"{scale} {tpo.minutes:g} min")))
     panel.legend = Legend(marks, place="above")
     return {**facts, "row_height": tpo.height}
 
@@ -223,8 +238,10 @@ def _add_marks(panel: Panel, tpo: Sessions) -> list[Mark]:
     """Add value areas, points of control, initial balances and single prints; return those that there are."""
     colours, height, half_row = panel.colours, tpo.height, tpo.height / 2
     session_by_start = {session.start: session for session in tpo.sessions}
-    session_rows = [(_session_of(session_by_start, row), row) for row in tpo.prices.iter_rows(named=True)]
-    prints = [(_session_of(session_by_start, row), row) for row in tpo.prints.iter_rows(named=True)]
+    session_rows = [
+        (session_by_start[_date(row["timestamp"])], row) for row in tpo.prices.iter_rows(named=True)
+    ]
+    prints = [(session_by_start[_date(row["timestamp"])], row) for row in tpo.prints.iter_rows(named=True)]
     right = panel.x.limits[1] if panel.x.limits else 0.0
     area = f"Value area, {tpo.prices['share'][0]:.0%}" if len(tpo.prices) else "Value area"
 
@@ -320,9 +337,8 @@ def _add_blocks(panel: Panel, tpo: Sessions) -> None:
 
 def _room_of_block(panel: Panel, tpo: Sessions) -> tuple[float, float]:
     """Return the width and the height of a time block. [pt]"""
-    (first, last), (low, high) = panel.x.limits or (0.0, 1.0), panel.y.limits or (0.0, 1.0)
-    ground = panel.ground
-    return unit_of(tpo) / (last - first) * ground.width, tpo.height / (high - low) * ground.height
+    (low, high), ground = panel.y.limits or (0.0, 1.0), panel.ground
+    return unit_of(tpo) / panel.x.shown * ground.width, tpo.height / (high - low) * ground.height
 
 
 def _letter_size(panel: Panel, tpo: Sessions) -> float:
@@ -357,7 +373,16 @@ def _add_prices(panel: Panel, prices: tuple[float, ...], height: float) -> None:
     texts = [looks.price_text(price, height) for price in prices]
     rows = [price + height / 2 for price in prices]
     panel.add(
-        Texts([1.0] * len(prices), rows, texts, look, is_at_edge=True, colour=panel.colours.ink, order=3)
+        Texts(
+            [1.0] * len(prices),
+            rows,
+            texts,
+            look,
+            is_at_edge=True,
+            in_image=True,
+            colour=panel.colours.ink,
+            order=3,
+        )
     )
 
 
@@ -395,11 +420,7 @@ def _time_of_return(tpo: Sessions, row: dict[str, Any]) -> float:
     start = _date(row["touched_at"])
     session = next(session for session in tpo.sessions if np.isclose(session.start, start, rtol=0, atol=1e-9))
     block_ids = session.touches.get(round(row["poc"] / tpo.height), [0])
-    return start + block_ids[0] * tpo.minutes * MINUTE / DAY
-
-
-def _session_of(spans: dict[float, Session], row: dict[str, Any]) -> Session:
-    return spans[_date(row["timestamp"])]
+    return _date(tpo.clock.later(row["touched_at"], round(block_ids[0] * tpo.minutes * MINUTE)))
 
 
 def _date(time: int) -> float:
@@ -420,7 +441,9 @@ def _title(tpo: Sessions) -> str:
     return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * tpo.from_candles)))
 
 
-def sessions_of(frame: object, rules: Rules, style: str, block_minutes: float | None) -> Sessions:
+def sessions_of(
+    frame: object, rules: Rules, style: str, block_minutes: float | None, session: Session | None = None
+) -> Sessions:
     """Read touches; compute value areas, initial balances and single prints, in rows that a screen can show."""
     import polars as pl
 
@@ -482,9 +505,19 @@ def sessions_of(frame: object, rules: Rules, style: str, block_minutes: float | 
     prices = areas.join(balances, on="timestamp").join(naked_pocs.drop("poc", "poc_tie"), on="timestamp")
     prints = profiles.single_prints(levels, row_size=row_size)
     height = float(row_size)
-    ends = _ends(rows, touches, minutes)
+    starts = touches["timestamp"].unique().sort().to_list()
+    # Without a session the market always trades. The last period is no longer than a month.
+    span = (starts[0], starts[-1] + 31 * DAY) if starts else (0, 0)
+    clock = TradingClock(session or Session.utc_day(), *span)
+    if session is not None and (others := {*starts} - {*clock.begins.tolist()}):
+        raise QueryError(
+            "session",
+            got=f"{session} for a session from {np.datetime64(min(others), 'ns').astype('datetime64[s]')} UTC",
+            expected="the Session of the levels, which opens when they do",
+        )
+    ends = _ends(rows, starts, touches, minutes, clock, is_clock=session is None)
     sessions = [
-        Session(_date(time), _date(ends[time]), _rows(part, height))
+        Profile(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
     ]
     return Sessions(
@@ -492,6 +525,7 @@ def sessions_of(frame: object, rules: Rules, style: str, block_minutes: float | 
         minutes,
         height,
         sessions,
+        clock,
         prices.sort("timestamp"),
         prints,
         from_candles=is_from_candles(rows),
@@ -512,13 +546,33 @@ def _rows(part: Any, height: float) -> dict[int, list[int]]:
     return {row: sorted(block_ids) for row, block_ids in touches.items()}
 
 
-def _ends(frame: nw.DataFrame[Any], touches: Any, minutes: float) -> dict[int, int]:
-    """Return the end of each session by its start [ns]: from ``period_end``, else from the time blocks."""
-    starts = touches["timestamp"].unique().sort().to_list()
+def _ends(
+    frame: nw.DataFrame[Any],
+    starts: list[int],
+    touches: Any,
+    minutes: float,
+    clock: TradingClock,
+    *,
+    is_clock: bool,
+) -> dict[int, int]:
+    """Return the end of each session by its start [ns]: from ``period_end``, else from the time blocks.
+
+    A market that closes does so when it next stops to trade after the beginning of the last time block.
+    """
     blocks = int(touches["block_ids"].list.max().max() or 0) + 1
     shortest = min((following - start for start, following in pairwise(starts)), default=0)
     length = max(round(blocks * minutes * MINUTE), shortest)
     ends = {start: start + length for start in starts}
+    if not is_clock:
+        last = {
+            row["timestamp"]: clock.later(row["timestamp"], round(row["block_ids"] * minutes * MINUTE))
+            for row in touches.explode("block_ids").group_by("timestamp").max().iter_rows(named=True)
+        }
+        clock_ends, clock_begins = clock.ends, clock.begins
+        ends = {
+            start: int(clock_ends[np.searchsorted(clock_begins, begin, side="right") - 1])
+            for start, begin in last.items()
+        }
     if "period_end" in frame.columns:
         rows = with_datetimes(frame, "levels", "period_end")
         known = zip(

@@ -21,6 +21,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from tidytape._other_clients import unknown_name
 from tidytape.plot import _model as model
 from tidytape.plot import _style as style
+from tidytape.plot._closed import Hours
+from tidytape.plot._fonts import use_wide_fonts
+from tidytape.sessions import Session
 
 BODY = 0.72  # width of the body of a candle as a share of the interval; the rest is a gap between bodies
 _LETTER = 5.0  # usual width of a letter of the name of a row [pt]
@@ -96,15 +99,24 @@ def draw(
     size: tuple[float, float],
     *,
     title: str | None,
-    timezone: str | tzinfo = "UTC",
+    timezone: str | tzinfo | None = None,
+    session: Session | None = None,
 ) -> Drawing:
     """Draw a picture of one panel on the caller's axes, or on those of a new figure of this size. [in]"""
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
-    return draw_on(fill, (style.one_axes(ax, *size),), title=title, is_new=ax is None)
+    return draw_on(
+        fill, (style.one_axes(ax, *size),), title=title, is_new=ax is None, timezone=timezone, session=session
+    )
 
 
 def draw_on(
-    fill: model.Fill, axes: Sequence[Axes], *, title: str | None, is_new: bool, key: Axes | None = None
+    fill: model.Fill,
+    axes: Sequence[Axes],
+    *,
+    title: str | None,
+    is_new: bool,
+    key: Axes | None = None,
+    timezone: str | tzinfo | None = None,
+    session: Session | None = None,
 ) -> Drawing:
     """Draw a picture on axes, one per panel; if there is nothing to draw because of an error, drop a new figure.
 
@@ -120,10 +132,16 @@ def draw_on(
         Whether the figure was made for this picture.
     key : Axes, optional
         Empty axes for the legend.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
+    session : Session, optional
+        When the market trades, if closed time is left out.
     """
-    panels = tuple(model.Panel(style.Ground.of(ax)) for ax in axes)
     try:
+        hours = Hours.of(timezone, session)
+        panels = tuple(model.Panel(style.Ground.of(ax), hours) for ax in axes)
         facts = fill(*panels)
+        hours.show(panels)
     except BaseException:
         if is_new:
             import matplotlib.pyplot as plt
@@ -140,6 +158,7 @@ def draw_on(
             ax.tick_params(labelbottom=False)
             ax.set_xlabel("")
             ax.xaxis.get_offset_text().set_visible(False)
+    use_wide_fonts([*axes, *([] if key is None else [key])])
     return Drawing(tuple(axes), artists, model.Model(panels, facts))
 
 
@@ -187,6 +206,8 @@ def png(panel: model.Panel, marks: Sequence[model.Mark], size: tuple[float, floa
     for letter, axis in (("x", panel.x), ("y", panel.y)):
         if axis.is_log:
             ax.set(**{f"{letter}scale": "log"})
+    if panel.x.runs is not None:
+        ax.set_xscale("function", functions=panel.x.open_time())
     for mark in marks:
         draw_mark(ax, mark)
     _set_limits(ax, panel)
@@ -217,7 +238,7 @@ def _set_up_axis(axis: TickAxis, about: model.Axis) -> None:
     ax, letter = axis.axes, cast("Any", axis).axis_name
     name = style.label(about.name, about.unit)
     if about.runs is not None:
-        ax.set_xscale("function", functions=_open_time(*about.runs))
+        ax.set_xscale("function", functions=about.open_time())
     if about.is_log:
         ax.set(**{f"{letter}scale": "log"})
         axis.set_major_locator(LogLocator(numticks=8))
@@ -240,19 +261,6 @@ def _set_up_axis(axis: TickAxis, about: model.Axis) -> None:
             cast("style.Dates", axis.get_major_formatter()).window = about.window
     else:
         style.name_axis(axis, name)
-
-
-def _open_time(begins: model.Floats, ends: model.Floats) -> tuple[Any, Any]:
-    """Return the functions from times to open time since the first begin, and back; before and after, all is open."""
-    far = 1e6  # [d]
-    # A closed span has a tiny length, so that the way back is a function.
-    lengths = np.stack([np.append(0.0, begins[1:] > ends[:-1]) * 1e-9, ends - begins], axis=1).ravel()
-    times = np.concatenate([[begins[0] - far], np.stack([begins, ends], axis=1).ravel(), [ends[-1] + far]])
-    positions = np.concatenate([[-far], np.cumsum(lengths), [lengths.sum() + far]])
-    return (
-        lambda time: np.interp(time, times, positions),
-        lambda position: np.interp(position, positions, times),
-    )
 
 
 def _set_limits(ax: Axes, panel: model.Panel) -> None:
@@ -467,7 +475,7 @@ def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Seq
     }
     transform = ax.get_yaxis_transform()
     if has_room and len(starts) > 1:
-        offset = -_LETTER * max(map(len, names)) - 14  # left of the names of the rows [pt]
+        offset = -_LETTER * max(map(style.columns, names)) - 14  # left of the names of the rows [pt]
         place: dict[str, Any] = {
             "xycoords": transform,
             "textcoords": "offset points",

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
+
+if TYPE_CHECKING:
+    from tidytape.plot._closed import Hours
 
 Floats = NDArray[np.float64]
 Colour = str | tuple[float, ...]
@@ -54,6 +57,32 @@ class Axis:
     is_log: bool = False
     is_signed: bool = True
     runs: tuple[Floats, Floats] | None = None
+
+    @property
+    def shown(self) -> float:
+        """From the lower limit to the upper one, without closed time; 1 without limits."""
+        first, last = self.limits or (0.0, 1.0)
+        return (
+            last - first - (0.0 if self.runs is None else float(np.sum(self.runs[0][1:] - self.runs[1][:-1])))
+        )
+
+    def open_time(self) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """Return the functions from times to open time since the first begin, and back; before and after, all is open.
+
+        Without runs of open time both change nothing.
+        """
+        begins, ends = self.runs or (np.zeros(1), np.zeros(1))
+        far = 1e6  # [d]
+        # A closed span has a tiny length, so that the way back is a function.
+        lengths = np.stack([np.append(0.0, begins[1:] > ends[:-1]) * 1e-9, ends - begins], axis=1).ravel()
+        times = np.concatenate(
+            [[begins[0] - far], np.stack([begins, ends], axis=1).ravel(), [ends[-1] + far]]
+        )
+        positions = np.concatenate([[-far], np.cumsum(lengths), [lengths.sum() + far]])
+        return (
+            lambda time: np.interp(time, times, positions),
+            lambda position: np.interp(position, positions, times),
+        )
 
     @property
     def measure(self) -> tuple[str, str]:
@@ -311,6 +340,8 @@ class Panel:
 
     Attributes
     ----------
+    hours : Hours
+        The times that the axis shows, if it shows times; one for all panels of a picture.
     title : str
         Subject and market, as `tidytape.plot._style.titled` writes them.
     twin : Panel, optional
@@ -322,6 +353,7 @@ class Panel:
     """
 
     ground: style.Ground
+    hours: Hours
     x: Axis = field(default_factory=Axis)
     y: Axis = field(default_factory=Axis)
     title: str = ""
@@ -343,10 +375,10 @@ class Panel:
         """The colours of marks that are readable on the panel."""
         return self.ground.inside
 
-    def over_time(self, timezone: str | tzinfo) -> None:
+    def over_time(self) -> None:
         """Let the horizontal axis show times."""
-        zone_name = style.zone(timezone)[1]
-        self.x = Axis("Time", zone_name, "time", zone=timezone, has_grid=self.x.has_grid)
+        zone = self.hours.zone
+        self.x = Axis("Time", style.zone(zone)[1], "time", zone=zone, has_grid=self.x.has_grid)
 
     def show_times(self, first: float, last: float, pad: float = 0.0, right: float | None = None) -> None:
         """Show the times from the start of the first interval to the end of the last one, with margins. [d]"""

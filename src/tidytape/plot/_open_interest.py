@@ -21,6 +21,7 @@ from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule, Steps
 from tidytape.plot._series import candle_series
 from tidytape.plot._tracks import Tracks, from_above, legend_place, line_of, show_window, tracks
+from tidytape.sessions import Session
 
 HEIGHTS = (3.0, 1.8, 1.6)  # of the panels, from the top
 _CARRY = "24h"  # how long the service uses a report of open interest
@@ -45,7 +46,8 @@ def open_interest(
     by: str | Iterable[str] | None = None,
     title: str | None = None,
     axes: Axes | Sequence[Axes] | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw open interest over time; with candles also the price, and which positions were opened or closed.
 
@@ -71,8 +73,10 @@ def open_interest(
         The title, in place of the picture's own; an empty text shows none.
     axes : matplotlib.axes.Axes, or sequence of three; optional
         Where to draw: one axes without candles; with candles three, from the top down. A new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -109,24 +113,19 @@ def open_interest(
     >>> drawn.axes[1].get_ylabel(), sorted(drawn.changes)[:2]
     ('Open interest [BTC]', ['long_unwinding', 'new_longs'])
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     interest = read_frame(frame, "frame", ["timestamp", "close"])
     heights = HEIGHTS if candles is not None else (1.0,)
     expected = "3, with candles" if candles is not None else "one, without candles"
     places = style.stacked_axes(axes, heights, expected, size=(9, 7 if candles is not None else 4))
     return draw_on(
         lambda *panels: fill_open_interest(
-            panels,
-            interest.to_native(),
-            candles,
-            price_band=price_band,
-            oi_band=oi_band,
-            by=by,
-            timezone=timezone,
+            panels, interest.to_native(), candles, price_band=price_band, oi_band=oi_band, by=by
         ),
         places,
         title=title,
         is_new=axes is None,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -138,14 +137,14 @@ def fill_open_interest(
     price_band: float,
     oi_band: float,
     by: str | Iterable[str] | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show open interest on a panel; with candles on three."""
-    interest = read_frame(frame, "frame", ["timestamp", "close"])
+    hours = panels[0].hours
+    interest = read_frame(hours.inside(frame), "frame", ["timestamp", "close"])
     series = tracks(interest, "frame", ["close"])
     facts: Facts = {"lines": {}, "total": None, "changes": {}, "wicks": None, "bodies": None}
     if candles is None:
-        _add_lines(panels[0], series, _total(interest, series), timezone)
+        _add_lines(panels[0], series, _total(interest, series))
         return facts
 
     if len(series.by_label) > 1:
@@ -155,17 +154,17 @@ def fill_open_interest(
             expected="one, if there are candles",
             hint="filter the frame to one market first",
         )
-    candle_frame = read_frame(candles, "candles", ["timestamp", "close"])
+    candle_frame = read_frame(hours.inside(candles, "candles"), "candles", ["timestamp", "close"])
     prices = candle_series(candle_frame, "candles")
     quadrants = oi_price_quadrant(
         interest.to_native(), candle_frame.to_native(), by=by, price_band=price_band, oi_band=oi_band
     )
     top, middle, bottom = panels
-    shown = add_candles(top, prices, timezone)
+    shown = add_candles(top, prices)
     top.title = style.titled("Price and open interest", shown.title)
-    _add_lines(middle, series, None, timezone)
+    _add_lines(middle, series, None)
     middle.title = series.title() if series.title() != prices.identity.title else ""
-    _add_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
+    _add_changes(bottom, nw.from_native(quadrants, eager_only=True))
     if series.bounds():
         for panel in panels:
             show_window(panel, series)
@@ -181,8 +180,8 @@ def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
     return total if len(total.by_label) == 1 else None
 
 
-def _add_lines(panel: Panel, series: Tracks, total: Tracks | None, timezone: str | tzinfo) -> None:
-    panel.over_time(timezone)
+def _add_lines(panel: Panel, series: Tracks, total: Tracks | None) -> None:
+    panel.over_time()
     panel.y = Axis("Open interest", series.shared.amounts(None), "amount", bins=5)
     panel.title = style.titled("Open interest", series.title())
     lines = []
@@ -222,8 +221,8 @@ def _add_lines(panel: Panel, series: Tracks, total: Tracks | None, timezone: str
         panel.legend = Legend(from_above(known), place=legend_place(known))
 
 
-def _add_changes(panel: Panel, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> None:
-    panel.over_time(timezone)
+def _add_changes(panel: Panel, quadrants: nw.DataFrame[Any]) -> None:
+    panel.over_time()
     panel.y.name, panel.y.unit, panel.y.bins = "OI change", "%", 4
     track = next(iter(tracks(quadrants, "candles", ["open_interest_change"]).by_label.values()), None)
     quadrant_names = quadrants.sort("timestamp").get_column("quadrant")

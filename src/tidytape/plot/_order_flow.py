@@ -56,7 +56,7 @@ def order_flow(
     session: Session | str | timedelta | None = None,
     period: str | timedelta | None = None,
     quote: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw candles, and below them the delta of each interval and the cumulative volume delta (CVD).
 
@@ -76,11 +76,12 @@ def order_flow(
         Where to draw: the axes of price, delta and CVD. Let them share their x axis (``sharex=True``) to move together.
         By default those of a new figure.
     anchor, session, period
-        Where the sum of the CVD starts anew, as in `tidytape.analytics.flow.cvd`.
+        Where the sum of the CVD starts anew, as in `tidytape.analytics.flow.cvd`. With a `Session` closed time is left
+        out, as in `candles`; its volumes are in no sum then, also with ``anchor="none"``.
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -114,16 +115,16 @@ def order_flow(
     >>> [ax.get_ylabel() for ax in drawn.axes]
     ['Price [USDT per BTC]', 'Delta [BTC]', 'CVD [BTC]']
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     places = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
-    start_of_sum = (anchor, session, period)
     drawn = draw_on(
         lambda *panels: fill_order_flow(
-            panels, candles, sides, start_of_sum=start_of_sum, quote=quote, timezone=timezone
+            panels, candles, sides, start_of_sum=(anchor, session, period), quote=quote
         ),
         places,
         title=title,
         is_new=axes is None,
+        timezone=timezone,
+        session=session if isinstance(session, Session) else None,  # not a length
     )
     cast("Figure", places.price.get_figure()).align_ylabels(list(places))
     return replace(drawn, axes=places)
@@ -140,13 +141,12 @@ def fill_order_flow(
     *,
     start_of_sum: Anchor,
     quote: str | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show candles, delta and CVD on three panels."""
     price, delta, cvd = panels
-    bars = candle_series(candles, "candles")
-    side_flow = _read(sides, bars, *start_of_sum)
-    shown = add_candles(price, bars, timezone)
+    bars = candle_series(price.hours.inside(candles, "candles"), "candles")
+    side_flow = _read(price.hours.inside(sides, "sides"), bars, *start_of_sum)
+    shown = add_candles(price, bars)
     # An empty frame of candles does not name its market, so ask the other frame.
     identity = bars.identity if bars.start.size else side_flow.identity
     market = shown.title if bars.start.size else identity.title
@@ -166,10 +166,10 @@ def fill_order_flow(
                 name=name.lower().replace(" ", "_"),
             )
         )
-    _finish(delta, values, timezone, "Delta", side_flow.identity.amounts(quote))
+    _finish(delta, values, "Delta", side_flow.identity.amounts(quote))
     edges, values = step_line(side_flow.start, side_flow.width, side_flow.cvd)
     cvd.add(Steps(edges, values, None, name="cvd", label="CVD", colour=cvd.colours.ink, width=1.3, order=2.2))
-    _finish(cvd, values, timezone, "CVD", side_flow.identity.amounts(quote))
+    _finish(cvd, values, "CVD", side_flow.identity.amounts(quote))
     starts = np.sort(np.concatenate([bars.start, side_flow.start]))
     for panel in panels if starts.size else ():
         show_intervals(panel, starts, bars.width if bars.start.size else side_flow.width)
@@ -205,7 +205,7 @@ def _read(
         sides.to_native(),
         interval=interval.alias if interval else None,
         anchor=anchor,
-        session=session,
+        session=None if anchor == "none" and isinstance(session, Session) else session,
         period=period,
     )
     rows = with_datetimes(cast("nw.DataFrame[Any]", nw.from_native(sums)), "sides").sort("timestamp")
@@ -218,8 +218,8 @@ def _read(
     return _Flow(identity, dates_of(time), float(width), values["delta"], values["cvd"])
 
 
-def _finish(panel: Panel, values: NDArray[np.float64], timezone: str | tzinfo, name: str, unit: str) -> None:
-    panel.over_time(timezone)
+def _finish(panel: Panel, values: NDArray[np.float64], name: str, unit: str) -> None:
+    panel.over_time()
     panel.y.kind, panel.y.name, panel.y.unit, panel.y.bins = "amount", name, unit, 4
     known = values[np.isfinite(values)]
     panel.is_empty = not known.size

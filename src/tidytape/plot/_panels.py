@@ -18,7 +18,6 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import add_candles, add_volume, padded_limits
-from tidytape.plot._closed import zone_of
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw_on
 from tidytape.plot._model import Facts, Legend, Panel, Steps
@@ -171,19 +170,19 @@ def candles_with_profile(
     >>> drawn.lines["POC"].get_label(), drawn.axes.price.get_title(loc="left")
     ('POC 61', 'Candles and volume profile · X BTCUSDT')
     """
-    zone = zone_of(timezone, session)
-    rules = Rules(share, rule, tie, stop, row_size)
     places = panels() if axes is None else axes
     if not isinstance(places, Panels):
         places = Panels(*style.several_axes(places, 3, "three: price, profile, volume; or panels()"))
     drawn = draw_on(
         lambda *several: fill_candles_with_profile(
-            several, candles, profile, rules=rules, quote=quote, session=session, timezone=zone
+            several, candles, profile, rules=Rules(share, rule, tie, stop, row_size), quote=quote
         ),
         places[:3],
         title=title,
         is_new=axes is None,
         key=places.key,
+        timezone=timezone,
+        session=session,
     )
     _label_once(places, *(not panel.is_empty for panel in drawn.model.panels))
     return replace(drawn, axes=cast("tuple[Axes, ...]", places))
@@ -196,21 +195,23 @@ def fill_candles_with_profile(
     *,
     rules: Rules,
     quote: str | None,
-    session: Session | None,
-    timezone: str | tzinfo,
 ) -> Facts:
     """Show candles, a volume profile and volumes on three panels."""
     price, profile_panel, volume_panel = several
-    bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
+    hours = price.hours
+    traded = hours.inside(candles, "candles")
+    bars, volumes = candle_series(traded, "candles"), volume_series(traded, "candles")
     rows = profile_rows(profile, "profile", rules)
     require_same("normalized_symbol", "profile", rows.levels.identity, bars.identity, "the candles")
     # An empty frame of candles does not name its market, so ask the profile.
     identity = bars.identity if bars.start.size else rows.levels.identity
     named, volumes = replace(bars, identity=identity), replace(volumes, identity=identity)
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, identity=identity))
-    time_note = _time_of_profile(volumes, profile, rows.levels.identity, timezone)
-    shown = add_candles(price, named, timezone, session=session)
-    add_volume(volume_panel, volumes, timezone, quote=quote, session=session)
+    # A candle of a day that is moved to the date of its session may reach over the end of the profile.
+    all_volumes = volume_series(candles, "candles")
+    time_note = _time_of_profile(all_volumes, profile, rows.levels.identity, hours.zone)
+    shown = add_candles(price, named)
+    add_volume(volume_panel, volumes, quote=quote)
     if bars.start.size:
         volume_panel.x.window, volume_panel.x.limits = price.x.window, price.x.limits
     marks, facts = add_profile(profile_panel, rows, quote=quote, suffix="_beside")

@@ -17,8 +17,10 @@ from tidytape.errors import QueryError, html_text
 from tidytape.plot import _model as model
 from tidytape.plot import _style as style
 from tidytape.plot._clock import Clock, milliseconds
+from tidytape.plot._closed import Hours
 from tidytape.plot._matplotlib import png
 from tidytape.plot._thin import MOST_POINTS, points_to_send
+from tidytape.sessions import Session
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +74,8 @@ def figure(
     *,
     dark: bool,
     title: str | None,
-    timezone: str | tzinfo = "UTC",
+    timezone: str | tzinfo | None = None,
+    session: Session | None = None,
     height: float = 4.8,
     places: Sequence[Place] = ONE,
 ) -> Any:
@@ -88,22 +91,25 @@ def figure(
         Whether the background is dark.
     title : str, optional
         The title, in place of the picture's own; an empty text shows none.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
+    session : Session, optional
+        When the market trades, if closed time is left out.
     height : float
         Of the figure. [in]
     places : sequence of Place
         Where the panels are.
     """
     go = graph_objects(f"plot.interactive.{name}")
-    style.zone(timezone)
+    hours = Hours.of(timezone, session)
     face = to_rgb(_FACES[dark])
     size = (_WIDTH * 72 * _SHARES[0], height * 72 * _SHARES[1], _WIDTH * 72)
-    panels = [model.Panel(style.Ground(face, face, *size)) for _ in places]
+    panels = [model.Panel(style.Ground(face, face, *size), hours) for _ in places]
     fill(*panels)
+    hours.show(panels)
     if title is not None:
         panels[0].title = title
-    return _Page(panels, places, height, _FACES[dark], timezone).figure(go)
+    return _Page(panels, places, height, _FACES[dark], hours.zone).figure(go)
 
 
 class _Page:
@@ -259,7 +265,9 @@ class _Drawn:
     def axis(self, letter: str) -> dict[str, Any]:
         """Return the layout of an axis: its title, range and ticks."""
         about = self._about(letter)
-        name = style.label(about.name, self.page.clock.name if about.kind == "time" else about.unit)
+        name = style.label(
+            about.name, self.page.clock.name if about.kind == "time" and about.unit else about.unit
+        )
         title: dict[str, Any] = {
             "text": html_text(", ".join(filter(None, (name, about.note)))),
             "standoff": 8,
@@ -268,10 +276,10 @@ class _Drawn:
         if about.kind == "time":
             limits = np.array(about.limits or (0.0, 1.0))
             if about.runs is not None:
-                begins, ends = (self.page.clock.texts(times) for times in about.runs)
-                layout["rangebreaks"] = [
-                    {"bounds": list(pair)} for pair in zip(ends, begins[1:], strict=False)
-                ]
+                begins, ends = about.runs[0][1:], about.runs[1][:-1]
+                # A break hides its first moment: let the end of a session be before it.
+                breaks = np.stack([ends + 1 / _DAY, begins], axis=1)[begins > ends]
+                layout["rangebreaks"] = [{"bounds": self.page.clock.texts(pair)} for pair in breaks]
                 layout |= {
                     "tickmode": "array",
                     "tickvals": self.page.clock.texts(np.array([*(about.fixed or ())])),
@@ -290,8 +298,8 @@ class _Drawn:
         if about.limits is not None:
             layout["range"] = np.log10(about.limits).tolist() if about.is_log else list(about.limits)
         else:
-            rules = [mark.at for mark in self.panel.marks if isinstance(mark, model.Rule)]
-            shown = rules if letter == "y" else []
+            rules = (mark for mark in self.panel.marks if isinstance(mark, model.Rule))
+            shown = [mark.at for mark in rules if mark.is_upright == (letter == "x")]
             shown = [*shown, *([about.low] if about.low is not None else [])]
             layout |= {"autorangeoptions": {"include": shown}} if shown else {}
         if about.fixed is not None:
@@ -432,7 +440,8 @@ class _Drawn:
     def _add_shape(self, mark: model.Mark, **shape: Any) -> None:
         is_listed = mark in self.listed
         look = {
-            "layer": "above" if is_listed and shape["type"] == "line" else "below",
+            # Bars and candles have the order 2.
+            "layer": "above" if mark.order > 2 and shape["type"] == "line" else "below",
             "name": html_text(mark.label),
             "showlegend": is_listed,
             "legendrank": self._rank(mark),
@@ -450,6 +459,9 @@ class _Drawn:
 
     def _add_outline(self, mark: model.Steps, *, is_filled: bool) -> None:
         x, y = np.asarray(mark.edges, float), np.append(mark.values, mark.values[-1:]).astype(float)
+        # Plotly does not draw a step up to an unknown value: end the last one before a gap with a point of its own.
+        last = np.flatnonzero(np.isfinite(y[:-1]) & np.isnan(y[1:]))
+        x, y = np.insert(x, last + 1, x[last + 1]), np.insert(y, last + 1, y[last])
         rows = points_to_send(x, y, MOST_POINTS // self._line_count)
         trace: dict[str, Any] = {
             "type": "scatter",
@@ -460,7 +472,8 @@ class _Drawn:
         if is_filled:
             trace |= {"fill": "tozeroy", "fillcolor": _colour(mark.colour)}
         if mark.data is not None:
-            trace["customdata"] = np.append(mark.data, mark.data[-1:])[rows]
+            data = np.append(mark.data, mark.data[-1:])
+            trace["customdata"] = np.insert(data, last + 1, data[last])[rows]
             if mark.hover is None:  # the data are the values without their sign
                 trace["hovertemplate"] = trace["hovertemplate"].replace("%{y:", "%{customdata:")
         self.add(mark, x=self.positions(x[rows]), y=y[rows], **trace)
@@ -719,7 +732,7 @@ class _Drawn:
                 "yref": self.y,
                 "x": self.page.clock.texts(np.array([x_low]))[0] if self.has_times else x_low,
                 "y": y_high,
-                "sizex": (x_high - x_low) * (_DAY if self.has_times else 1),
+                "sizex": panel.x.shown * _DAY if self.has_times else x_high - x_low,
                 "sizey": y_high - y_low,
                 "sizing": "stretch",
                 "layer": "below",

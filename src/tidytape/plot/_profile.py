@@ -90,8 +90,10 @@ def volume_profile(
     row_size : float or Decimal, > 0, optional
         Height of the rows in which levels are added up before everything else. Fine levels say little about where the
         volume lies: if levels are one tick high, the POC may be one large trade. By default the levels are not added
-        up; if there are too many to see, several are drawn as one, but the POC is still that of the levels, and the
-        legend says so. [quote per coin]
+        up; if there are too many to see, the rows have 2, 5, 10, … levels. The unit of the volume says how high a row
+        is, and POC and value area are those of these rows, as `tidytape.analytics.profile.value_area` with the same
+        ``row_size`` returns them. If you ask for more rows than one can see, several are drawn as one, and the legend
+        says how high those of the prices are. [quote per coin]
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
 
@@ -131,9 +133,13 @@ def volume_profile(
     >>> drawn.val, drawn.poc, drawn.vah, drawn.share
     (12.0, 12.0, 14.0, 0.75)
     """
-    rules = Rules(share, rule, tie, stop, row_size)
     return draw(
-        lambda panel: fill_volume_profile(panel, profile, rules=rules, quote=quote), ax, (6, 8), title=title
+        lambda panel: fill_volume_profile(
+            panel, profile, rules=Rules(share, rule, tie, stop, row_size), quote=quote
+        ),
+        ax,
+        (6, 8),
+        title=title,
     )
 
 
@@ -152,13 +158,14 @@ def profile_rows(profile: object, parameter: str, rules: Rules) -> ProfileRows:
     profile_levels = levels(profile, parameter)
     # Apply the rules to no levels, which refuses a wrong argument even for an empty frame, and before it is used.
     _value_area(profile_levels, rules, slice(0))
-    if rules.row_size is None:
-        step = smallest_step(profile_levels.price)
-    else:
+    step, price = smallest_step(profile_levels.price), profile_levels.price
+    if not price.size:
+        return ProfileRows(profile_levels, None)
+    if rules.row_size is None and (number := levels_per_row(np.ptp(price) / step + 1, _MOST_ROWS)) > 1:
+        rules = replace(rules, row_size=float(f"{step * number:.6g}"))
+    if rules.row_size is not None:
         step = float(rules.row_size)
         profile_levels = _in_rows(profile_levels, step)
-    if not profile_levels.price.size:
-        return ProfileRows(profile_levels, None)
     poc, vah, val, share = _value_area(profile_levels, rules)[0]
     return ProfileRows(profile_levels, Area(poc, vah, val, share, step))
 
@@ -279,7 +286,7 @@ def _drawn_rows(
     profile_levels: Levels, step: float
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """Return edges and volumes of rows without gaps between them; a row has 1, 2, 5, 10, 20, ... levels."""
-    number = levels_per_row((profile_levels.price[-1] - profile_levels.price[0]) / step + 1, _MOST_ROWS)
+    number = levels_per_row((profile_levels.price[-1] - profile_levels.price[0]) / step + 1, _MOST_ROWS + 1)
     row_height = step * number
     if number == 1:
         # Count rows from the lowest level, whose price need not be a multiple of the step.

@@ -17,7 +17,7 @@ from tidytape.frames._kinds import Kind
 from tidytape.frames._table import OpenTable
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.schema import schema_of
-from tidytape.times import DAY, MINUTE, SECOND
+from tidytape.times import DAY, SECOND
 
 # The identity of TRADE_AGG includes the side, because two sides in one frame are two series.
 _IDENTITY_COLUMNS = schema_of("TRADE_AGG").identity
@@ -315,7 +315,7 @@ def market_frame(
     constant_columns = tuple(
         name for name in constant_columns if name in rows.columns and name not in without
     )
-    values_by_column = {name: _values(rows, name) for name in constant_columns}
+    values_by_column = {name: values_of(rows, name) for name in constant_columns}
     if "amount_unit" in values_by_column and rows.get_column("amount_unit").null_count():
         # If the unit of a row is unknown, the unit of a sum is unknown, too.
         del values_by_column["amount_unit"]
@@ -367,7 +367,7 @@ def other_market_note(noun: str, identity: Identity, main: Identity) -> str:
     return f"{noun} of {identity.name}" if identity.name and main.name and identity.name != main.name else ""
 
 
-def _values(frame: nw.DataFrame[Any], name: str) -> list[str]:
+def values_of(frame: nw.DataFrame[Any], name: str) -> list[str]:
     return sorted(str(value) for value in frame.get_column(name).drop_nulls().unique().to_list())
 
 
@@ -400,8 +400,7 @@ def over_time(
             expected="one market, one row per timestamp",
             hint="drop the rows that came twice, or filter the frame to one market",
         )
-    interval = interval_named(identity.interval)
-    width = interval.seconds * SECOND if interval else (int(steps.min()) if steps.size else MINUTE)
+    width = width_of(identity, time)
     values = numbers(frame, parameter, names)
     is_known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     return dates_of(time[is_known]), width / DAY, {name: value[is_known] for name, value in values.items()}
@@ -422,3 +421,13 @@ def dates_of(time: NDArray[np.int64]) -> NDArray[np.float64]:
 def interval_named(name: str) -> Interval | None:
     """Return an interval by its name or alias; None for anything else."""
     return next((interval for interval in Interval if name in {interval.value, interval.alias}), None)
+
+
+def width_of(identity: Identity, time: NDArray[np.int64]) -> int:
+    """Return the length of the interval, as the frame says it, or else the smallest step between its times. [ns]"""
+    interval, steps = interval_named(identity.interval), np.diff(np.unique(time))
+    return (
+        int(steps.min())
+        if interval is None and steps.size
+        else (interval or Interval.MINUTE).seconds * SECOND
+    )

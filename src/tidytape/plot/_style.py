@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from math import inf
 from typing import Any, Literal, cast
+from unicodedata import east_asian_width
 from zoneinfo import ZoneInfo
 
 import matplotlib as mpl
@@ -332,10 +333,15 @@ def titled(subject: str, *of: str) -> str:
     return OF.join(filter(None, (subject, ", ".join(filter(None, of)))))
 
 
+def columns(text: str) -> int:
+    """Return how wide a text is in letters; a Chinese, Japanese or Korean character is as wide as two."""
+    return len(text) + sum(east_asian_width(letter) in "WF" for letter in text)
+
+
 def write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
     """Write a title, in a smaller font if the figure would cut it off."""
     ground = Ground.of(ax)
-    size = min(0.88 * ground.figure_width / (_LETTER * max(len(text), 1)), _TITLE)
+    size = min(0.88 * ground.figure_width / (_LETTER * max(columns(text), 1)), _TITLE)
     size = max(size, _SMALLEST)
     # A `$` in the name of a market does not begin a formula, here and in all texts below.
     ax.set_title(text, loc="left", pad=pad, color=ground.around.ink, size=size, parse_math=False)

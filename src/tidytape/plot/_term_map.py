@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 
 import matplotlib as mpl
 import numpy as np
@@ -29,7 +29,6 @@ def add_map(
     *,
     interval: Interval | None,
     by_tenor: bool,
-    timezone: str | tzinfo,
 ) -> None:
     """Draw a map without a title.
 
@@ -44,8 +43,6 @@ def add_map(
         How long a value is drawn; if None, until the next time.
     by_tenor : bool
         Whether the days to expiry are those of tenors.
-    timezone : str or tzinfo
-        Zone of the time axis.
     """
     times = sorted(curves)
     days = np.unique([day for curve in curves.values() for day in curve])
@@ -63,7 +60,7 @@ def add_map(
     if low < 0 < high:  # two colours tell positive and negative values apart
         colours = panel.ground.diverging(palette.up, palette.down, middle_ink=0.2)
         scale = Scale.of(colours, -max(-low, high), max(-low, high))
-    panel.over_time(timezone)
+    panel.over_time()
     panel.x.limits = (float(time_edges[0]), float(time_edges[-1]))
     mesh = panel.add(Grid(time_edges, edges, values, scale, is_even=False, name="mesh", order=1))
     panel.y.is_log, panel.y.limits = True, (float(edges[0]), float(edges[-1]))

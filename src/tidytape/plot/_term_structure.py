@@ -143,7 +143,7 @@ def fill_term_structure(
     facts: Facts = {"lines": {}, "mesh": None}
     if is_map and curves:
         by_time = {time: curve for (_, time), curve in curves.items()}
-        add_map(panel, by_time, name, unit, interval=interval, by_tenor=by_tenor, timezone=timezone)
+        add_map(panel, by_time, name, unit, interval=interval, by_tenor=by_tenor)
         return facts
 
     panel.x = Axis("Tenor" if by_tenor else "Time to expiry", "d, log scale", is_log=True)

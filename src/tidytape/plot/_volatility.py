@@ -30,6 +30,7 @@ from tidytape.plot._tracks import (
     show_window,
     tracks,
 )
+from tidytape.sessions import Session
 
 _MOST = 12  # lines that can be told apart
 _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
@@ -42,7 +43,8 @@ def volatility(
     realized: IntoFrame | None = None,
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw implied volatility over time: one line per tenor, dark for the shortest, light for the longest.
 
@@ -59,8 +61,10 @@ def volatility(
         The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -90,26 +94,27 @@ def volatility(
     'Implied volatility [%]'
     """
     return draw(
-        lambda panel: fill_volatility(panel, frame, realized, timezone=timezone),
+        lambda panel: fill_volatility(panel, frame, realized),
         ax,
         (9, 4),
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
-def fill_volatility(
-    panel: Panel, frame: IntoFrame, realized: IntoFrame | None, *, timezone: str | tzinfo
-) -> Facts:
+def fill_volatility(panel: Panel, frame: IntoFrame, realized: IntoFrame | None) -> Facts:
     """Show volatilities on a panel."""
-    summary = read_frame(frame, "frame", ["timestamp"])
+    summary = read_frame(panel.hours.inside(frame), "frame", ["timestamp"])
     value = next((name for name in ("implied_volatility", "iv_atm") if name in summary.columns), None)
     if value is None:
         raise missing(["implied_volatility"], summary.columns)
     series, by_days = _by_days(summary, value)
     others: list[Line] = []
     if realized is not None:
-        realized_frame = read_frame(realized, "realized", ["timestamp", "realized_volatility"])
+        realized_frame = read_frame(
+            panel.hours.inside(realized, "realized"), "realized", ["timestamp", "realized_volatility"]
+        )
         realized_series = tracks(realized_frame, "realized", ["realized_volatility"])
         if len(realized_series.by_label) > 1:
             raise _several("realized", realized_series)
@@ -126,7 +131,7 @@ def fill_volatility(
             for track in realized_series.by_label.values()
         ]
     panel.y = Axis("Implied volatility" if realized is None else "Volatility", "%", bins=7)
-    _add_lines(panel, "Volatility", series, by_days, value, timezone=timezone, others=others)
+    _add_lines(panel, "Volatility", series, by_days, value, others=others)
     return {"lines": {}, "realized": None}
 
 
@@ -136,7 +141,8 @@ def skew(
     *,
     title: str | None = None,
     ax: Axes | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
 ) -> Drawing:
     """Draw skew, or risk reversals, over time: one line per tenor, dark for the shortest, light for the longest.
 
@@ -153,8 +159,10 @@ def skew(
         The title, in place of the picture's own; an empty text shows none.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
-    timezone : str or tzinfo
-        Zone of the time axis.
+    session : Session, optional
+        When the market trades; closed time is left out then, as in `candles`.
+    timezone : str or tzinfo, optional
+        Zone of the time axis; by default that of the session, or UTC.
 
     Returns
     -------
@@ -185,19 +193,24 @@ def skew(
     'Skew, put minus call [vol points]'
     """
     return draw(
-        lambda panel: fill_skew(panel, frame, timezone=timezone), ax, (9, 4), title=title, timezone=timezone
+        lambda panel: fill_skew(panel, frame),
+        ax,
+        (9, 4),
+        title=title,
+        timezone=timezone,
+        session=session,
     )
 
 
-def fill_skew(panel: Panel, frame: IntoFrame, *, timezone: str | tzinfo) -> Facts:
+def fill_skew(panel: Panel, frame: IntoFrame) -> Facts:
     """Show skews, or risk reversals, on a panel."""
-    summary = read_frame(frame, "frame", ["timestamp"])
+    summary = read_frame(panel.hours.inside(frame), "frame", ["timestamp"])
     value = _skew_column(summary.columns)
     series, by_days = _by_days(summary, value)
     delta = _RISK_REVERSAL.fullmatch(value)
     name = f"{delta[1]}-delta risk reversal, call minus put" if delta else "Skew, put minus call"
     panel.y = Axis(name, "vol points", bins=7)
-    _add_lines(panel, "Risk reversal" if delta else "Skew", series, by_days, value, timezone=timezone)
+    _add_lines(panel, "Risk reversal" if delta else "Skew", series, by_days, value)
     if by_days:
         panel.add(Rule(0.0, colour=panel.colours.flat, width=0.9, order=1.9))
     return {"lines": {}}
@@ -256,11 +269,10 @@ def _add_lines(
     by_days: dict[float, Track],
     value: str,
     *,
-    timezone: str | tzinfo,
     others: Sequence[Line] = (),
 ) -> None:
     """Fill the panel with one line of volatility per time to expiry, and with ``others``, such as the realised one."""
-    panel.over_time(timezone)
+    panel.over_time()
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = []
     for (days, track), colour in zip(by_days.items(), shades(panel.ground, len(by_days)), strict=True):

@@ -21,6 +21,7 @@ from tidytape.plot import (
 )
 from tidytape.plot import _style as style
 from tidytape.plot._plotly import figure, stacked
+from tidytape.sessions import Session
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -52,9 +53,7 @@ def funding(
     """
     return figure(
         "funding",
-        lambda panel: _funding.fill_funding(
-            panel, frame, open_interest, funding_interval=funding_interval, timezone=timezone
-        ),
+        lambda panel: _funding.fill_funding(panel, frame, open_interest, funding_interval=funding_interval),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -70,7 +69,8 @@ def open_interest(
     oi_band: float = 0.0,
     by: str | Iterable[str] | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return open interest, and with candles also which positions were opened or closed.
@@ -83,6 +83,8 @@ def open_interest(
         As for `tidytape.plot.open_interest`. [quote per coin]
     price_band, oi_band, by
         As for `tidytape.plot.open_interest`.
+    session
+        As for `tidytape.plot.open_interest`.
 
     Returns
     -------
@@ -90,22 +92,28 @@ def open_interest(
         One panel, or three with candles. If there are more than 5,000 candles, the candles and the open interest have
         the finest interval that fits; the title then says so.
     """
-    heights = (1.0,) if candles is None else _open_interest.HEIGHTS
     return figure(
         "open_interest",
         lambda *panels: _open_interest.fill_open_interest(
-            panels, frame, candles, price_band=price_band, oi_band=oi_band, by=by, timezone=timezone
+            panels, frame, candles, price_band=price_band, oi_band=oi_band, by=by
         ),
         height=4.8 if candles is None else 7.2,
-        places=stacked(heights),
+        places=stacked((1.0,) if candles is None else _open_interest.HEIGHTS),
         dark=dark,
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
 def premium(
-    frame: IntoFrame, /, *, title: str | None = None, timezone: str | tzinfo = "UTC", dark: bool = False
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
+    dark: bool = False,
 ) -> Figure:
     """Return the premium of each market over a reference price, as `tidytape.plot.premium` draws it.
 
@@ -113,6 +121,8 @@ def premium(
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
         As for `tidytape.plot.premium`. [1]
+    session
+        As for `tidytape.plot.premium`.
 
     Returns
     -------
@@ -121,10 +131,11 @@ def premium(
     """
     return figure(
         "premium",
-        lambda panel: _cross.fill_premium(panel, frame, timezone=timezone),
+        lambda panel: _cross.fill_premium(panel, frame),
         dark=dark,
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
@@ -135,7 +146,8 @@ def market_share(
     amount: str = "",
     most: int = len(style.CYCLE),
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return the share of each market in the sum of all markets, as `tidytape.plot.market_share` draws them.
@@ -146,6 +158,8 @@ def market_share(
         As for `tidytape.plot.market_share`. [1]
     amount, most
         As for `tidytape.plot.market_share`.
+    session
+        As for `tidytape.plot.market_share`.
 
     Returns
     -------
@@ -154,10 +168,11 @@ def market_share(
     """
     return figure(
         "market_share",
-        lambda panel: _cross.fill_market_share(panel, frame, amount=amount, most=most, timezone=timezone),
+        lambda panel: _cross.fill_market_share(panel, frame, amount=amount, most=most),
         dark=dark,
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
@@ -167,7 +182,8 @@ def volatility(
     *,
     realized: IntoFrame | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return implied volatility over time, as `tidytape.plot.volatility` draws it.
@@ -178,6 +194,8 @@ def volatility(
         As for `tidytape.plot.volatility`. [%]
     realized : frame, m rows, key timestamp, any order; optional
         As for `tidytape.plot.volatility`. [%]
+    session
+        As for `tidytape.plot.volatility`.
 
     Returns
     -------
@@ -186,15 +204,22 @@ def volatility(
     """
     return figure(
         "volatility",
-        lambda panel: _volatility.fill_volatility(panel, frame, realized, timezone=timezone),
+        lambda panel: _volatility.fill_volatility(panel, frame, realized),
         dark=dark,
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
 def skew(
-    frame: IntoFrame, /, *, title: str | None = None, timezone: str | tzinfo = "UTC", dark: bool = False
+    frame: IntoFrame,
+    /,
+    *,
+    title: str | None = None,
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
+    dark: bool = False,
 ) -> Figure:
     """Return skew, or risk reversals, over time, as `tidytape.plot.skew` draws them.
 
@@ -202,6 +227,8 @@ def skew(
     ----------
     frame : frame, n rows, key (tenor, timestamp), any order
         As for `tidytape.plot.skew`. [vol points]
+    session
+        As for `tidytape.plot.skew`.
 
     Returns
     -------
@@ -210,10 +237,11 @@ def skew(
     """
     return figure(
         "skew",
-        lambda panel: _volatility.fill_skew(panel, frame, timezone=timezone),
+        lambda panel: _volatility.fill_skew(panel, frame),
         dark=dark,
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
@@ -337,11 +365,9 @@ def coverage(
     plotly.graph_objects.Figure
         One row per market and table of events. Hovering says when a span or a gap began and ended.
     """
-    style.zone(timezone)
-    rows = _coverage.read_coverage(frame)
     return figure(
         "coverage",
-        lambda panel: _coverage.fill_coverage(panel, rows, timezone=timezone),
+        lambda panel: _coverage.fill_coverage(panel, _coverage.read_coverage(frame), timezone=timezone),
         dark=dark,
         title=title,
         timezone=timezone,
@@ -363,11 +389,9 @@ def completeness(
     plotly.graph_objects.Figure
         One row per series. Hovering says the share of each day or hour. [%]
     """
-    style.zone(timezone)
-    calendar = _completeness.read_completeness(frame)
     return figure(
         "completeness",
-        lambda panel: _completeness.fill_completeness(panel, *calendar, timezone=timezone),
+        lambda panel: _completeness.fill_completeness(panel, *_completeness.read_completeness(frame)),
         dark=dark,
         title=title,
         timezone=timezone,

@@ -20,7 +20,6 @@ from tidytape.plot import (
     _panels,
     _profile,
 )
-from tidytape.plot._closed import zone_of
 from tidytape.plot._plotly import Place, figure, stacked
 from tidytape.query._values import TimeLike
 from tidytape.sessions import Session
@@ -74,14 +73,14 @@ def candles(
     >>> figure.layout.yaxis.title.text, sum(len(trace.x) for trace in figure.data)
     ('Price [USDT per BTC]', 2)
     """
-    zone = zone_of(timezone, session)
     return figure(
         "candles",
-        lambda panel: _candles.fill_candles(panel, frame, session=session, timezone=zone),
+        lambda panel: _candles.fill_candles(panel, frame),
         height=5.4,
         dark=dark,
         title=title,
-        timezone=zone,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -112,14 +111,14 @@ def volume(
         One bar per row. If there are more than 5,000 rows, bars of the finest interval that fits; the title then says
         so.
     """
-    zone = zone_of(timezone, session)
     return figure(
         "volume",
-        lambda panel: _candles.fill_volume(panel, frame, quote=quote, session=session, timezone=zone),
+        lambda panel: _candles.fill_volume(panel, frame, quote=quote),
         height=3.4,
         dark=dark,
         title=title,
-        timezone=zone,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -149,10 +148,11 @@ def volume_profile(
     -------
     plotly.graph_objects.Figure
     """
-    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "volume_profile",
-        lambda panel: _profile.fill_volume_profile(panel, profile, rules=rules, quote=quote),
+        lambda panel: _profile.fill_volume_profile(
+            panel, profile, rules=_profile.Rules(share, rule, tie, stop, row_size), quote=quote
+        ),
         height=6.4,
         dark=dark,
         title=title,
@@ -194,18 +194,17 @@ def candles_with_profile(
         Panels that zoom together. If there are more than 5,000 candles, they have the finest interval that fits; the
         title then says so.
     """
-    rules = _profile.Rules(share, rule, tie, stop, row_size)
-    zone = zone_of(timezone, session)
     return figure(
         "candles_with_profile",
         lambda *panels: _panels.fill_candles_with_profile(
-            panels, candles, profile, rules=rules, quote=quote, session=session, timezone=zone
+            panels, candles, profile, rules=_profile.Rules(share, rule, tie, stop, row_size), quote=quote
         ),
         height=6.4,
         places=_PROFILE,
         dark=dark,
         title=title,
-        timezone=zone,
+        timezone=timezone,
+        session=session,
     )
 
 
@@ -221,7 +220,8 @@ def market_profile(
     row_size: float | Decimal | None = None,
     block_minutes: float | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return market profiles, the sessions side by side, as `tidytape.plot.market_profile` draws them.
@@ -230,7 +230,7 @@ def market_profile(
     ----------
     levels : frame, n rows, one per (timestamp, price), or per (timestamp, block_id, price), any order
         As for `tidytape.plot.market_profile`. [quote per coin]
-    style, share, rule, tie, stop, row_size, block_minutes
+    style, share, rule, tie, stop, row_size, block_minutes, session
         As for `tidytape.plot.market_profile`.
 
     Returns
@@ -238,16 +238,20 @@ def market_profile(
     plotly.graph_objects.Figure
         Blocks or letters are one image. Hovering over a row shows how many time blocks touched it, and their letters.
     """
-    rules = _profile.Rules(share, rule, tie, stop, row_size)
     return figure(
         "market_profile",
         lambda panel: _market_profile.fill_market_profile(
-            panel, levels, style=style, rules=rules, block_minutes=block_minutes, timezone=timezone
+            panel,
+            levels,
+            style=style,
+            rules=_profile.Rules(share, rule, tie, stop, row_size),
+            block_minutes=block_minutes,
         ),
         height=6.4,
         dark=dark,
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
@@ -281,7 +285,7 @@ def footprint(
     return figure(
         "footprint",
         lambda panel: _footprint.fill_footprint(
-            panel, profile, row_size=row_size, imbalance=imbalance, quote=quote, timezone=timezone
+            panel, profile, row_size=row_size, imbalance=imbalance, quote=quote
         ),
         height=6.4,
         dark=dark,
@@ -300,7 +304,7 @@ def order_flow(
     period: str | timedelta | None = None,
     quote: str | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return candles, delta and cumulative volume delta, as `tidytape.plot.order_flow` draws them.
@@ -320,17 +324,17 @@ def order_flow(
         Three panels that zoom together. If there are more than 5,000 candles, candles and delta have the finest
         interval that fits; the title then says so.
     """
-    start_of_sum = (anchor, session, period)
     return figure(
         "order_flow",
         lambda *panels: _order_flow.fill_order_flow(
-            panels, candles, sides, start_of_sum=start_of_sum, quote=quote, timezone=timezone
+            panels, candles, sides, start_of_sum=(anchor, session, period), quote=quote
         ),
         height=7.0,
         places=stacked(_order_flow.HEIGHTS),
         dark=dark,
         title=title,
         timezone=timezone,
+        session=session if isinstance(session, Session) else None,  # not a length
     )
 
 
@@ -341,7 +345,8 @@ def liquidations(
     candles: IntoFrame | None = None,
     quote: str | None = None,
     title: str | None = None,
-    timezone: str | tzinfo = "UTC",
+    session: Session | None = None,
+    timezone: str | tzinfo | None = None,
     dark: bool = False,
 ) -> Figure:
     """Return the liquidated volume of each interval, as `tidytape.plot.liquidations` draws it.
@@ -356,6 +361,8 @@ def liquidations(
         Candles of the same coin, whose ``close`` is drawn as a line with an axis at the right. [quote per coin]
     quote : str, optional
         As for `tidytape.plot.liquidations`.
+    session
+        As for `tidytape.plot.liquidations`.
 
     Returns
     -------
@@ -364,10 +371,11 @@ def liquidations(
     """
     return figure(
         "liquidations",
-        lambda panel: _liquidations.fill_liquidations(panel, frame, candles, quote=quote, timezone=timezone),
+        lambda panel: _liquidations.fill_liquidations(panel, frame, candles, quote=quote),
         dark=dark,
         title=title,
         timezone=timezone,
+        session=session,
     )
 
 
@@ -403,7 +411,7 @@ def liquidation_heatmap(
     return figure(
         "liquidation_heatmap",
         lambda panel: _liquidations.fill_liquidation_heatmap(
-            panel, frame, candles, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+            panel, frame, candles, block_size=block_size, prices=prices, quote=quote
         ),
         height=5.6,
         dark=dark,
@@ -442,7 +450,7 @@ def book_heatmap(
     return figure(
         "book_heatmap",
         lambda panel: _heatmap.fill_book_heatmap(
-            panel, frame, trades, block_size=block_size, prices=prices, quote=quote, timezone=timezone
+            panel, frame, trades, block_size=block_size, prices=prices, quote=quote
         ),
         height=5.6,
         dark=dark,
