@@ -18,7 +18,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._frame import missing, read_frame, with_datetimes
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Facts, Legend, Line, Mark, Panel, Rule
-from tidytape.plot._series import _values, interval_named
+from tidytape.plot._series import interval_named, values_of
 from tidytape.plot._term_map import add_map
 from tidytape.plot._tracks import DAYS_BY_TENOR, days_of
 from tidytape.schema import schema_of
@@ -285,5 +285,5 @@ def _times(times: Sequence[datetime], zone: tzinfo) -> dict[datetime, str]:
 
 def _only(frame: nw.DataFrame[Any], name: str) -> str:
     """Return the value of a column; empty if it has several values or no value."""
-    values = _values(frame, name) if name in frame.columns else []
+    values = values_of(frame, name) if name in frame.columns else []
     return values[0] if len(values) == 1 else ""

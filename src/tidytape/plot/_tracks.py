@@ -14,7 +14,7 @@ from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.plot._frame import read_frame, with_datetimes
 from tidytape.plot._model import Line, Mark, Panel
-from tidytape.plot._series import Identity, _values, dates_of, interval_named
+from tidytape.plot._series import Identity, dates_of, interval_named, values_of
 from tidytape.plot._series import numbers as numbers_of
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
@@ -199,7 +199,7 @@ def dates(times: nw.Series[Any]) -> Floats:
 def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Identity:
     """Return the identity that all rows share; raise if they have several intervals or units."""
     names = {*keys, "interval", "amount_unit"} & {*IDENTITY_COLUMNS, "amount_unit"} & {*frame.columns}
-    values = {name: _values(frame, name) for name in names}
+    values = {name: values_of(frame, name) for name in names}
     for name in ("interval", "amount_unit"):
         if len(values.get(name, ())) > 1:
             raise QueryError(

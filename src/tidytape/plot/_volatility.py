@@ -18,7 +18,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._frame import missing, read_frame
 from tidytape.plot._matplotlib import Drawing, draw
 from tidytape.plot._model import Axis, Facts, Legend, Line, Panel, Rule
-from tidytape.plot._series import _values, require_same
+from tidytape.plot._series import require_same, values_of
 from tidytape.plot._smile import shades
 from tidytape.plot._tracks import (
     IDENTITY_COLUMNS,
@@ -297,7 +297,7 @@ def _add_lines(
 
 def _realized_name(frame: nw.DataFrame[Any], realized_series: Tracks) -> str:
     """Return the label of realised volatility, e.g. ``realised, 24 × 1h``."""
-    windows = _values(frame, "window") if "window" in frame.columns else []
+    windows = values_of(frame, "window") if "window" in frame.columns else []
     if len(windows) != 1:
         return "realised"
     return f"realised, {windows[0]} × {realized_series.interval or 'candles'}"
