@@ -215,7 +215,7 @@ def opened(
     order = ["__time", *(f"__number_{name}" for name in columns["unit_jump"])]
     rows = rows.with_row_index("__place", order_by=order)
     if has_grid:
-        rows = with_grid(rows, interval, table)
+        rows = with_grid(rows, interval, session, table)
     # The market of the service never closes.
     rows, clocks = placed(rows, unless_utc_day(session)) if has_grid else (rows, {})
     return Subject(table, rows, keys, columns, chosen_checks, limits, clocks)

@@ -15,7 +15,7 @@ from tidytape.frames._joined import joined
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import FEW_WORDS, bucket_by, interval_words, length_of
-from tidytape.frames._trading import on_session_dates
+from tidytape.frames._trading import numbers_table, on_session_dates
 from tidytape.frames._trading_clock import Clocks, TradingClock, with_trading_time, with_world_time
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.sessions import Session, a_session
@@ -91,7 +91,7 @@ def gaps(
     [(2, 3), (6, 2)]
     """
     since, until = _window(start, end)
-    table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
+    table, rows, keys = _opened(frame, by, interval, session, results=("start", "end", "missing"))
     rows, clocks = placed(rows, session, since, until)
     series_columns = [*keys, "__step", "__length"]
     bucket, length, on_clock = nw.col("__bucket"), nw.col("__length"), nw.col("__on_clock")
@@ -195,7 +195,11 @@ def completeness(
     """
     since, until = _window(start, end)
     table, rows, keys = _opened(
-        frame, by, interval, results=("start", "end", "expected", "present", "missing", "completeness")
+        frame,
+        by,
+        interval,
+        session,
+        results=("start", "end", "expected", "present", "missing", "completeness"),
     )
     rows, clocks = placed(rows, session, since, until)
     series_columns = [*keys, "__step", "__length"]
@@ -205,36 +209,31 @@ def completeness(
         start=first_from(bucket.min() if since is None else since),
         end=first_from((bucket + length).max() if until is None else until),
     )
+    spans = _spans(rows, None if every is None else arguments.length("every", every), clocks)
     inside = ((bucket >= nw.col("start")) & (bucket < nw.col("end"))).fill_null(value=False)
-    rows = rows.select(*series_columns, "start", "end", "__bucket", __inside=inside.cast(nw.Int64)).unique()
-    if every is None:
-        counts = rows.group_by(*series_columns, "start", "end").agg(present=nw.col("__inside").sum())
-    else:
-        counts = _counted_by_span(rows, [*keys, "__length"], arguments.length("every", every))
-    for name, edge in (("__from", "start"), ("__until", "end")):
-        counts = with_trading_time(counts, nw.col(edge), name, clocks, ["__length"])
-    expected = count_of(nw.col("__until") - nw.col("__from")).fill_null(0)
-    counts = counts.with_columns(expected=nw.max_horizontal(expected, nw.lit(0, nw.Int64())))
-    for name, time in (("__first", nw.col("__from")), ("__last", nw.col("__until") - 1)):
-        counts = with_world_time(counts, time, name, clocks, ["__length"])
+    span = (
+        nw.lit(0, nw.Int64())
+        if every is None
+        else bucket_by(nw.col("__bucket"), arguments.length("every", every))
+    )
+    rows = rows.select(*series_columns, "__bucket", __span=span, __inside=inside.cast(nw.Int64)).unique()
+    counted = rows.group_by(*series_columns, "__span").agg(present=nw.col("__inside").sum())
+    counts = (
+        rows.select(*series_columns).unique().join(spans, on="__length", how="inner" if every else "left")
+    )
+    counts = joined(counts, counted, on=[*series_columns, "__span"], how="left").with_columns(
+        nw.col("expected", "present").fill_null(0)
+    )
     expected, present = nw.col("expected"), nw.col("present").cast(nw.Int64)
     counts = counts.select(
         *keys,
-        "expected",
-        start=nw.when(expected > 0).then("__first").otherwise("start"),
-        end=nw.when(expected > 0).then(nw.col("__last") + 1).otherwise("end"),
+        *("start", "end", "expected"),
         present=present,
         missing=expected - present,
         completeness=nw.when(expected > 0).then(present.cast(nw.Float64) / expected.cast(nw.Float64)),
     )
-    if every is not None:
-        counts = counts.filter(expected > 0)
     order = keys if every is None else [*keys, "start"]
-    return table.closed(
-        counts.select(*keys, "start", "end", "expected", "present", "missing", "completeness"),
-        sort=order,
-        times={"start": "timestamp", "end": "timestamp"},
-    )
+    return table.closed(counts, sort=order, times={"start": "timestamp", "end": "timestamp"})
 
 
 def placed(
@@ -260,32 +259,46 @@ def placed(
     return rows.with_columns(__on_clock=nw.when("__is_open").then("__on_clock")) if clocks else rows, clocks
 
 
-def _counted_by_span(rows: Rows, series_columns: list[str], every: int) -> Rows:
-    """Return how many intervals of each series are present in each span of the window."""
-    windows = rows.select(*series_columns, "start", "end").unique().filter(nw.col("end") > nw.col("start"))
-    first, last = bucket_by(nw.col("start"), every), bucket_by(nw.col("end") - 1, every)
-    number = ((last - first).cast(nw.Float64) / float(every)).round().cast(nw.Int64)
-    spans = spread(
-        windows.with_columns(__span=first, __from=nw.lit(0, nw.Int64()), __to=number),
-        "__from",
-        "__to",
-        name="__number",
-    ).with_columns(__span=nw.col("__span") + nw.col("__number") * every)
-    begin, end = nw.col("__span"), nw.col("__span") + every
+def _spans(rows: Rows, every: int | None, clocks: Clocks) -> Rows:
+    """Return the spans of the window of each ``__length``: ``start``, ``end`` and how many intervals it has. [ns]
+
+    ``__span`` is where a span starts, 0 if the window is one.
+    """
+    spans = rows.select("__length", "start", "end").unique()
+    if (
+        clocks
+    ):  # few rows, of a frame that was read already: SQL engines would take seconds to plan the clocks
+        spans = nw.from_native(spans.collect("polars").to_native().lazy())
+    if every is None:
+        spans = spans.with_columns(__span=nw.lit(0, nw.Int64()))
+    else:
+        spans = spans.filter(nw.col("end") > nw.col("start"))
+        first, last = bucket_by(nw.col("start"), every), bucket_by(nw.col("end") - 1, every)
+        number = ((last - first).cast(nw.Float64) / float(every)).round().cast(nw.Int64)
+        spans = spread(
+            spans.with_columns(__span=first, __from=nw.lit(0, nw.Int64()), __to=number),
+            "__from",
+            "__to",
+            name="__number",
+        ).with_columns(__span=nw.col("__span") + nw.col("__number") * every)
+        spans = spans.select(
+            *("__length", "__span"),
+            start=nw.max_horizontal(nw.col("start"), first_from(nw.col("__span"))),
+            end=nw.min_horizontal(nw.col("end"), first_from(nw.col("__span") + every)),
+        ).filter(nw.col("end") > nw.col("start"))
+    for name, edge in (("__from", "start"), ("__until", "end")):
+        spans = with_trading_time(spans, nw.col(edge), name, clocks, ["__length"])
+    expected = count_of(nw.col("__until") - nw.col("__from")).fill_null(0)
+    spans = spans.with_columns(expected=nw.max_horizontal(expected, nw.lit(0, nw.Int64())))
+    for name, time in (("__first", nw.col("__from")), ("__last", nw.col("__until") - 1)):
+        spans = with_world_time(spans, time, name, clocks, ["__length"])
+    expected = nw.col("expected")
     spans = spans.select(
-        *series_columns,
-        "__span",
-        start=nw.max_horizontal(nw.col("start"), first_from(begin)),
-        end=nw.min_horizontal(nw.col("end"), first_from(end)),
-    ).filter(nw.col("end") > nw.col("start"))
-    span = [*series_columns, "__span"]
-    present = (
-        rows.with_columns(__span=bucket_by(nw.col("__bucket"), every))
-        .group_by(*span)
-        .agg(present=nw.col("__inside").sum())
-    )
-    counts: Rows = joined(spans, present, on=span, how="left")
-    return counts.with_columns(present=nw.col("present").fill_null(0))
+        *("__length", "__span", "expected"),
+        start=nw.when(expected > 0).then("__first").otherwise("start"),
+        end=nw.when(expected > 0).then(nw.col("__last") + 1).otherwise("end"),
+    ).filter(~nw.col("start").is_null() if every is None else expected > 0)
+    return numbers_table(rows, spans.collect("polars").to_dict(as_series=False)) if clocks else spans
 
 
 def _window(start: TimeLike, end: TimeLike) -> list[int | None]:
@@ -304,6 +317,7 @@ def _opened(
     frame: IntoFrameT,
     by: str | Iterable[str] | None,
     interval: str | timedelta | None,
+    session: Session | None,
     *,
     results: tuple[str, ...],
 ) -> tuple[OpenTable[IntoFrameT], Rows, list[str]]:
@@ -314,7 +328,7 @@ def _opened(
         raise QueryError("interval", got=None, expected=expected, hint=hint)
     keys = table.series_columns(by, without=["timestamp", *results])
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(__time=nw.col("timestamp"))
-    return table, with_grid(rows, interval, table).filter(nw.col("__step") > 0), keys
+    return table, with_grid(rows, interval, session, table).filter(nw.col("__step") > 0), keys
 
 
 def first_from(time: nw.Expr | int) -> nw.Expr:
@@ -324,7 +338,10 @@ def first_from(time: nw.Expr | int) -> nw.Expr:
 
 
 def with_grid(
-    rows: nw.LazyFrame[Any], interval: str | timedelta | None, table: OpenTable[Any]
+    rows: nw.LazyFrame[Any],
+    interval: str | timedelta | None,
+    session: Session | None,
+    table: OpenTable[Any],
 ) -> nw.LazyFrame[Any]:
     """Add the interval of each row of a table: its length ``__step`` and its start ``__bucket``. [ns]
 
@@ -332,7 +349,7 @@ def with_grid(
     but at least 1, so that it can be divided by.
     """
     step = (
-        _length_of_rows(table)
+        _length_of_rows(table, reads=table.is_eager or session is not None)
         if interval is None
         else nw.lit(arguments.length("interval", interval), nw.Int64())
     )
@@ -341,14 +358,17 @@ def with_grid(
     ).with_columns(__bucket=bucket_by(nw.col("__time"), nw.col("__length")))
 
 
-def _length_of_rows(table: OpenTable[Any]) -> nw.Expr:
-    """Return the length of each row's ``interval``, which need not be one; 0 for null, and for what is none. [ns]"""
+def _length_of_rows(table: OpenTable[Any], *, reads: bool) -> nw.Expr:
+    """Return the length of each row's ``interval``, which need not be one; 0 for null, and for what is none. [ns]
+
+    ``reads`` says whether the rows may be read for it: those in memory, and those that a session reads for their times.
+    """
     word = nw.col("interval").cast(nw.String)
     length = length_of(interval_words(word))
-    if not table.is_eager:
+    if not reads:
         return length
     # Reading the text of each row takes most of the time of a check, and a frame has few different intervals.
-    lengths = table.rows.select(word).unique().drop_nulls().with_columns(length=length).collect()
+    lengths = table.rows.select(word).unique().drop_nulls().with_columns(length=length).collect("polars")
     if len(lengths) > FEW_WORDS:
         return length
     length = nw.lit(0, nw.Int64())
