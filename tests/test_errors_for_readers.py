@@ -230,6 +230,7 @@ def test_http_names_wire_names(service: httpx.Client, path: str, params: dict[st
     assert not {name for name in ONLY_IN_PYTHON if "_" in name} & written, body
 
 
+@pytest.mark.slow
 def test_an_unknown_parameter_is_named_as_it_was_sent(service: httpx.Client) -> None:
     body = service.get("/v1/points", params={**MARKET, "start": "5"}).json()
     assert (body["parameter"], body["got"]) == ("start", "'5'")
@@ -315,6 +316,7 @@ def texts_of_errors() -> Iterator[tuple[str, str]]:
                         yield f"{path.relative_to(SOURCE)}:{text.lineno}", text.value
 
 
+@pytest.mark.slow
 def test_each_text_of_an_error_marks_the_parameters_that_it_names() -> None:
     names = {name for name in (*FIELDS, *every_parameter(typer.main.get_command(app))) if "_" in name}
     unmarked = {

@@ -136,6 +136,7 @@ def test_buys_and_sells_add_up(client: tidytape.Client[pl.DataFrame], exchange: 
     assert summed["volume"].to_list() == pytest.approx(both["volume"].to_list(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_profile_sums_to_the_volume_of_its_trades(
     client: tidytape.Client[pl.DataFrame], recorded: Path
 ) -> None:
@@ -184,6 +185,7 @@ def test_over_http_the_frames_are_the_same(
         assert remote.markets().equals(client.markets())
 
 
+@pytest.mark.slow
 def test_over_http_plain_json_decodes_to_the_same_frame(
     client: tidytape.Client[pl.DataFrame], address: tuple[str, str]
 ) -> None:

@@ -301,6 +301,7 @@ def assert_in_order(name: str, frame: pl.DataFrame) -> None:
     assert wanted[-1] in pandas_header(frame), (name, columns)
 
 
+@pytest.mark.slow
 @each_row("name", ANALYTICS)
 def test_every_function_of_the_analytics_has_its_results_last(name: str) -> None:
     frame = ANALYTICS[name]()

@@ -7,12 +7,15 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 from tidytape import plot
 from tidytape.catalogue import DATA_TYPES
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_python_prints_what_stands_below_it() -> None:
     printing = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", README, flags=re.DOTALL)
     names: dict[str, object] = {}

@@ -139,6 +139,7 @@ def test_a_session_comes_back_from_its_text_and_from_a_pickle(session: Session) 
     assert hash(Session.parsed(str(session))) == hash(session)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(SESSIONS, DATES, st.integers(0, 40))
 def test_sessions_do_not_overlap_and_open_by_the_clock_of_their_zone(
@@ -172,6 +173,7 @@ def test_sessions_do_not_overlap_and_open_by_the_clock_of_their_zone(
     assert kept <= {weekday_names[day.weekday()] for day in spelled["session_date"]}
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(HOURS, ZONES, DATES, st.integers(1, 400))
 def test_sessions_of_a_whole_day_tile_time(hour: str, zone: str, first: date, days: int) -> None:
@@ -183,6 +185,7 @@ def test_sessions_of_a_whole_day_tile_time(hour: str, zone: str, first: date, da
     assert all(close == opens for (_, _, close, *_), (_, opens, *_) in pairwise(rows))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(SESSIONS, DATES, st.integers(0, 500), st.integers(0, 500))
 def test_a_schedule_is_the_same_however_it_is_cut(session: Session, first: date, one: int, two: int) -> None:

@@ -37,6 +37,7 @@ def minutes(frame, **arguments):
     return (got["timestamp"].unique().sort() // MINUTE).to_list()
 
 
+@pytest.mark.slow
 def test_literal_heatmap(engine):
     got = engine.polars(book_heatmap(engine.frame(quiet(61)), interval="1m", block_size="0.1"))
     got = in_columns(got, [*KEY, "size"])
@@ -51,6 +52,7 @@ def test_literal_heatmap(engine):
     ]
 
 
+@pytest.mark.slow
 def test_a_block_with_an_unknown_size_is_unknown(engine):
     events = quiet(61).with_columns(size=pl.when(price=9.91).then(None).otherwise("size"))
     got = book_heatmap(engine.frame(events), interval="1m", block_size="0.1", in_quote=True)
@@ -66,11 +68,13 @@ def test_a_block_with_an_unknown_size_is_unknown(engine):
     assert engine.polars(got).filter(side="BID")["size"].to_list() == [None, 2.0]
 
 
+@pytest.mark.slow
 def test_depth_keeps_the_blocks_closest_to_the_other_side(engine):
     got = engine.polars(book_heatmap(engine.frame(quiet(1)), interval="1m", block_size="0.1", max_depth=1))
     assert got.select("side", "price").rows() == [("ASK", 10.0), ("BID", 9.9)]
 
 
+@pytest.mark.slow
 def test_key_and_payload_are_those_of_the_schema(engine):
     got = engine.polars(book_heatmap(engine.frame(quiet(61)), interval="1m", block_size="0.1"))
     assert schema_of("BLOCK_BOOK_SNAPSHOT_AGG").key == tuple(KEY)
@@ -144,6 +148,7 @@ def test_the_order_of_the_rows_does_not_matter():
         assert_frame_equal(book_heatmap(shuffled, **arguments), expected, check_exact=True)
 
 
+@pytest.mark.slow
 def test_no_events_give_no_rows_but_all_columns(engine):
     got = engine.polars(book_heatmap(engine.frame(quiet().clear()), interval="1m", block_size=1))
     assert got.height == 0

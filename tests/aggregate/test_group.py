@@ -74,6 +74,7 @@ def test_members_that_traded_at_once_are_ordered_by_venue_and_symbol(engine):
     assert got.select("open", "close").rows() == [(10.0, 11.5)]  # (A, X) and (B, Y)
 
 
+@pytest.mark.slow
 def test_the_open_of_members_whose_first_trade_is_not_known_is_not_known(engine):
     recorded = CANDLES.with_columns(
         first_timestamp=pl.Series([5, None, 6], dtype=pl.Int64),
@@ -86,6 +87,7 @@ def test_the_open_of_members_whose_first_trade_is_not_known_is_not_known(engine)
     assert alone.select(names).rows() == [(11.0, 14.0, 11.0, 11.5, 0.2, None, 40)]
 
 
+@pytest.mark.slow
 def test_a_filled_gap_counts_where_no_member_traded(engine):
     times = {
         name: pl.Series([None, 4, None], dtype=pl.Int64) for name in ("first_timestamp", "last_timestamp")

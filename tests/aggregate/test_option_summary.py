@@ -150,6 +150,7 @@ def test_skew_is_negative_when_calls_are_dearer():
     assert all(value < 0 for value in skew(quotes(*rows), interval="1h")["skew"])
 
 
+@pytest.mark.slow
 def test_skew_of_a_flat_smile_is_none(engine):
     rows = [(days, kind, strike, 50.0) for days, kind, strike, _ in smile()]
     got = engine.polars(skew(engine.frame(quotes(*rows)), interval="1h"))

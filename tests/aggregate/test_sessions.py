@@ -146,6 +146,7 @@ def test_no_candle_of_a_session_is_known_before_it_ends(session: Session, interv
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", [FUTURES, NEW_YORK, SHANGHAI, ALWAYS_NEW_YORK], ids=str)
 def test_days_of_a_session_make_its_weeks(session: Session) -> None:
     minutes = pl.DataFrame({"timestamp": [START + minute * MINUTE for minute in range(0, 12 * 1_440, 30)]})
@@ -191,6 +192,7 @@ def test_a_session_alone_gives_its_rows_of_the_whole(
         assert {*whole["timestamp"].cast(pl.Int64).to_list()} <= opens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", SESSIONS, ids=str)
 @settings(max_examples=20)
 @given(minutes=st.lists(st.integers(0, 60 * 1_440), min_size=1, max_size=40))
@@ -279,6 +281,7 @@ def _minutes(day: str, hours: list[tuple[str, float]], zone: str, length: str = 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("day", ["2024-11-01", "2024-11-04"])  # summer time, and winter time
 def test_regular_hours_on_both_sides_of_the_change_to_winter_time(day: str) -> None:
     """Worked by hand: 60 minutes of balance at 10 and 12, then an extension to 14; the night before does not count."""

@@ -59,6 +59,7 @@ BY_HAND = frame(
 )
 
 
+@pytest.mark.slow
 def test_by_hand(engine):
     got = engine.polars(tpo(engine.frame(BY_HAND), interval="1d", block_size=1))
     assert got.select(
@@ -288,6 +289,7 @@ def test_touches_are_one_row_per_block_and_level(engine):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", [None, "daily", "weekly", "monthly"])
 def test_counts_are_touches_and_volume_is_conserved(session):
     trades = random_trades(11)
@@ -312,6 +314,7 @@ def test_levels_counted_in_cells_are_those_that_are_grouped(session, monkeypatch
     assert_frame_equal(tpo(trades, **ways), in_cells, check_exact=True)
 
 
+@pytest.mark.slow
 def test_a_session_with_a_wide_gap_has_levels_on_either_side_of_it(engine):
     trades = frame([(0, "BUY", 1.0, 1.0), (31, "SELL", 1e9, 2.0), (61, "SELL", 1e9, None)])
     got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size="0.01"))

@@ -87,6 +87,7 @@ def test_a_row_is_touched_if_it_was_on_any_member(seed: int) -> None:
     assert dict(sessions.select("timestamp", "opening_price").iter_rows()) == opening
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_of_one_member_it_is_its_own(seed: int) -> None:
     trades = _trades(seed).filter(pl.col("raw_symbol") == "A")

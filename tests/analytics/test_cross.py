@@ -146,6 +146,7 @@ def test_a_token_that_does_not_report_counts_for_a_day():
     assert got.select("dominance", "universe_known").rows() == [(0.75, 2), (0.5, 2), (None, 1)]
 
 
+@pytest.mark.slow
 def test_a_token_that_is_there_twice_makes_no_share_until_it_reports_anew(engine):
     caps = pl.DataFrame(
         {
@@ -467,6 +468,7 @@ def test_zero_has_no_sign_in_a_key(engine):
     assert found.select("k", "close", "markets").rows() == [(0.0, 3.0, 2)]
 
 
+@pytest.mark.slow
 def test_candles_of_a_market_whose_trades_have_no_times_leave_open_and_close_unknown() -> None:
     candles = pl.DataFrame(
         {
@@ -532,6 +534,7 @@ def test_contracts_are_no_unit(engine):
         assert set(engine.polars(got).fill_nan(None)[name]) == {None}
 
 
+@pytest.mark.slow
 def test_a_market_without_a_report_stays_out_and_one_whose_report_is_null_makes_the_mean_null(engine):
     rates = markets(0.1, 0.2, 0.3).rename({"close": "rate_close"})
     for interest, expected in (

@@ -192,6 +192,7 @@ def test_funding(client: Any) -> None:
     assert mine["coverage"].max() == 1
 
 
+@pytest.mark.slow
 def test_dominance(client: Any) -> None:
     window = {name: ASKED[name] for name in ("interval", "start", "end")}
     caps = pl.concat(

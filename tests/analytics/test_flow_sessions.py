@@ -52,6 +52,7 @@ def _walked(frame: pl.DataFrame, session: Session, length: int) -> list[tuple[An
     return results
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.integers(0, 60 * 24 * 6), min_size=1, max_size=80),
@@ -72,6 +73,7 @@ def test_a_sum_starts_at_each_open_and_a_cut_candle_spoils_it(
     assert (means["vwap"].is_null() | got["cvd"].is_not_null()).all()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(0, 60 * 24 * 6), min_size=1, max_size=60), st.sampled_from([None, "1h", "7h"]))
 def test_the_day_of_the_service_gives_the_bytes_of_a_day(minutes: list[int], interval: str | None) -> None:

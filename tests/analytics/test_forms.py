@@ -155,6 +155,7 @@ def test_what_a_careless_function_answers_fails(column: str, name: str, reason: 
     assert reason in said
 
 
+@pytest.mark.slow
 @each_row("engine", ["polars", "polars lazy"])
 @each_row(
     "column, name",

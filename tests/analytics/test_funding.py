@@ -114,6 +114,7 @@ def test_golden_rates_per_year(rate, interval, apr, percent):
         assert round(100 * got["apy"].item(), 2) == percent
 
 
+@pytest.mark.slow
 @each_row("rate", [1e-17, 1e-12, -3e-9, 1.25e-5, 1e-4, -1e-4, 0.003, -0.01, 0.01, 0.0])
 def test_compounding_is_right_to_the_last_digits(rate):
     got = funding.annualized(points([rate]), funding_interval="8h")["apy"].item()

@@ -350,6 +350,7 @@ def test_what_cannot_be_right_is_refused(function):
     assert "forward" in error.value.missing
 
 
+@pytest.mark.slow
 def test_the_price_at_expiry_is_the_intrinsic_value(engine):
     now = datetime(2026, 3, 6, 8, tzinfo=UTC)
     chain = pl.DataFrame(

@@ -60,6 +60,7 @@ def test_equals_another_library(estimator: str) -> None:
     assert found == [None] * 4 + [value and pytest.approx(value, rel=1e-12) for value in ELSEWHERE[estimator]]
 
 
+@pytest.mark.slow
 @each_row("estimator", ESTIMATORS)
 @each_row("window", [2, 3, 7])
 def test_equals_the_loop_of_the_papers(estimator: str, window: int) -> None:

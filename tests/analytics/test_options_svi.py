@@ -93,6 +93,7 @@ def test_a_curve_comes_back_from_its_quotes(parameters, weights):
     assert (row["lowest"], row["highest"]) == (pytest.approx(-0.6), pytest.approx(0.5))
 
 
+@pytest.mark.slow
 def test_in_the_money_quotes_do_not_count():
     quotes = chain((0.04, 0.1, -0.5, 0.0, 0.2))
     inside = (pl.col("option_type") == "CALL") != (pl.col("strike") >= pl.col("forward"))
@@ -154,6 +155,7 @@ def test_short_lives_and_far_wings_are_fitted(weights):
     assert at_money == pytest.approx([50 + 8 * math.sqrt(days / 365) for days in lives], abs=1.5)
 
 
+@pytest.mark.slow
 def test_too_few_quotes_are_said(quotes):
     four = chain((0.04, 0.1, -0.5, 0.0, 0.2), moneyness=[-0.2, -0.1, 0.1, 0.2])
     got = options.svi(four)

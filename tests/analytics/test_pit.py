@@ -203,6 +203,7 @@ def test_whole_nanoseconds_stay_whole_beside_a_null(engine):
     ]
 
 
+@pytest.mark.slow
 def test_a_joined_row_is_not_known_when_its_fact_was(engine):
     """Columns that say when a fact was known never become those of the decision, which would look ahead."""
     hour = 3_600 * 10**9

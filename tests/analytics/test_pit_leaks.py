@@ -88,6 +88,7 @@ def above_the_value_of_yesterday(candles):
     return joined.with_columns(is_above=pl.col("close") > pl.col("vah"))
 
 
+@pytest.mark.slow
 @each_row(
     ("planted", "mended", "kind", "columns", "minutes"),
     [
@@ -213,6 +214,7 @@ def test_all_frames_are_cut_at_the_same_times():
     assert not pit.leaks(lambda frame: ahead(frame, funding), candles)
 
 
+@pytest.mark.slow
 @each_row(
     "dtype",
     [pl.Categorical, pl.String, pl.Boolean, pl.List(pl.Int64), pl.Datetime("us", "UTC"), pl.Int64, pl.Date],
@@ -238,6 +240,7 @@ def test_values_of_any_type_are_compared(dtype):
     assert not pit.leaks(lambda candles: candles, frame)
 
 
+@pytest.mark.slow
 @each_row(
     ("noise", "tolerance", "is_found"),
     [(1e-12, 1e-9, False), (1e-6, 1e-9, True), (1e-6, 1e-5, False), (1e-12, 0, True), (0.0, 0, False)],
@@ -256,6 +259,7 @@ def test_rounding_noise_around_zero_is_no_look_ahead():
     assert not pit.leaks(nearly_zero, hours(1.0, 2.0, 3.0))
 
 
+@pytest.mark.slow
 @each_row(
     ("value", "other", "is_found"),
     [("nan", "nan", False), ("inf", "inf", False), ("inf", "1", True), ("nan", "1", True)],
@@ -275,6 +279,7 @@ def all_kinds():
     return {"polars": frame, "lazy": frame.lazy(), "pandas": frame.to_pandas(), "pyarrow": frame.to_arrow()}
 
 
+@pytest.mark.slow
 @each_row("kind", [*all_kinds()])
 def test_frames_of_every_kind_say_the_same(kind):
     def share(candles):
@@ -329,6 +334,7 @@ def test_a_frame_of_an_sql_engine_must_be_collected():
 # --- cuts ---
 
 
+@pytest.mark.slow
 def test_cuts_are_the_same_for_one_seed():
     def cuts_of(**options):
         seen = []
@@ -351,6 +357,7 @@ def test_cuts_are_the_same_for_one_seed():
     assert min(late) >= 48 * 4
 
 
+@pytest.mark.slow
 def test_a_mistake_that_few_rows_show_is_found_by_more_cuts():
     def of_one_hour(candles):
         is_odd = pl.col("timestamp") == START + 30 * HOUR

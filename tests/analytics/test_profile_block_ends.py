@@ -69,6 +69,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.slow
 @each_row(("session", "period", "minutes"), ROWS)
 def test_a_block_is_known_when_the_market_has_traded_it(session: Session, period: str, minutes: int) -> None:
     found = profile.developing(levels_of(session, period, minutes), session=session)
@@ -77,6 +78,7 @@ def test_a_block_is_known_when_the_market_has_traded_it(session: Session, period
         assert known == truth(session, start, end, block, minutes)
 
 
+@pytest.mark.slow
 @each_row(("session", "period", "minutes"), ROWS)
 def test_without_its_session_no_block_is_known_too_early(session: Session, period: str, minutes: int) -> None:
     levels = levels_of(session, period, minutes)
@@ -98,6 +100,7 @@ def test_without_its_session_no_block_is_known_too_early(session: Session, perio
     assert is_at_midnight or unknown.null_count() > 0
 
 
+@pytest.mark.slow
 def test_a_session_that_opens_at_another_time_is_refused() -> None:
     levels = levels_of(REGULAR, "daily", 30)
     with pytest.raises(QueryError, match="opens when they do"):
@@ -109,6 +112,7 @@ def test_a_session_that_opens_at_another_time_is_refused() -> None:
     assert caught.value.parameter == "session"
 
 
+@pytest.mark.slow
 def test_every_engine_tells_the_same_ends(engine: Engine) -> None:
     morning = datetime(2024, 8, 8, 1, 30, tzinfo=UTC)
     levels = lists_of({("BTCUSDT", morning): {10.0: [0, 4], 11.0: [5, 10]}, (None, morning): {5.0: [4]}})
@@ -120,6 +124,7 @@ def test_every_engine_tells_the_same_ends(engine: Engine) -> None:
     assert all(wanted[int(block)] == hour for block, hour in rows)
 
 
+@pytest.mark.slow
 @each_row(
     ("hour", "minute", "blocks", "in_progress"),
     [

@@ -79,6 +79,7 @@ def test_a_session_told_by_names_of_the_caller_keeps_its_end(client):
     assert pit.known_at(found)["known_at"].item() == datetime(2024, 8, 12, tzinfo=UTC)
 
 
+@pytest.mark.slow
 def test_sessions_that_start_at_once_and_end_apart_are_two_profiles(client):
     week = levels_of(client, "weekly")
     day = week.with_columns(period_end=pl.col("timestamp").dt.offset_by("1d"))

@@ -95,6 +95,7 @@ def test_three_sessions_by_hand():
     assert found["known_at"].to_list() == found["initial_balance_known_at"].to_list()
 
 
+@pytest.mark.slow
 def test_the_value_area_is_that_of_the_profile_of_the_session():
     wednesday = WEEK.filter(pl.col("timestamp").is_between(at(9, "08:30"), at(9, "15:00"), closed="left"))
     for spreading in ("close", "uniform"):
@@ -112,6 +113,7 @@ def test_the_value_area_is_that_of_the_profile_of_the_session():
             assert found["spreading"].unique().to_list() == [spreading]
 
 
+@pytest.mark.slow
 def test_naked_points_of_control_are_those_of_naked_pocs():
     draw = np.random.default_rng(3)
     frame = random_candles(draw, days=40)
@@ -135,6 +137,7 @@ def test_naked_points_of_control_are_those_of_naked_pocs():
 # --- sessions ---
 
 
+@pytest.mark.slow
 def test_without_regular_hours_what_trades_outside_is_overnight():
     stocks = Session("08:30", "15:00", zone="America/Chicago")
     found = profile.levels(WEEK, session=stocks, **ROWS)
@@ -212,6 +215,7 @@ def test_a_long_holiday_has_a_session_before_it():
 # --- when levels are known ---
 
 
+@pytest.mark.slow
 @each_row(
     ("at", "known", "hidden"),
     [
@@ -260,6 +264,7 @@ def test_no_level_looks_ahead(at, share, days):
     assert found.values > 300
 
 
+@pytest.mark.slow
 def test_levels_that_say_they_are_known_too_early_are_found():
     frame = random_candles(np.random.default_rng(5), days=5)
 
@@ -271,6 +276,7 @@ def test_levels_that_say_they_are_known_too_early_are_found():
     assert len(found)
 
 
+@pytest.mark.slow
 def test_levels_join_to_candles_when_they_are_known():
     stages = [
         profile.levels(WEEK, **HOURS, **ROWS, at=at) for at in ("prior_close", "open", "initial_balance")
@@ -311,6 +317,7 @@ def test_a_session_that_opens_as_the_last_one_closes_has_two_groups_at_one_time(
 # --- every frame ---
 
 
+@pytest.mark.slow
 @each_row("spreading", ["close", "uniform"])
 @each_row("seed", range(3))
 def test_equals_the_plain_loop(seed, spreading):
@@ -338,6 +345,7 @@ def test_an_unknown_price_or_volume_makes_what_depends_on_it_null():
     assert profile.levels(twice, **HOURS, **ROWS)["prior_close"].to_list() == [None, None, 108, 101]
 
 
+@pytest.mark.slow
 def test_series_are_apart():
     other = WEEK.with_columns(pl.col("low", "high", "close") * 2)
     both = pl.concat(
@@ -351,6 +359,7 @@ def test_series_are_apart():
     assert_frame_equal(profile.levels(both, **HOURS, **ROWS, by="raw_symbol"), found)
 
 
+@pytest.mark.slow
 def test_an_empty_frame_has_no_sessions():
     found = profile.levels(WEEK.clear(), **HOURS, **ROWS)
     assert found.schema == profile.levels(WEEK, **HOURS, **ROWS).schema
@@ -360,6 +369,7 @@ def test_an_empty_frame_has_no_sessions():
 # --- what is refused ---
 
 
+@pytest.mark.slow
 @each_row(
     "split",
     [

@@ -191,6 +191,7 @@ def test_developing_until_now():
     assert profile.developing(LISTS, now=DAY + timedelta(minutes=90))["block"].to_list() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_last_block_ends_with_its_session():
     short = LISTS.with_columns(period_end=pl.lit(DAY + timedelta(minutes=170)))
     night = Session("00:00", "02:50", zone="UTC")

@@ -105,6 +105,7 @@ def test_no_findings_have_the_columns_of_findings(candles: pl.DataFrame) -> None
 AT = 40  # a row of the perpetual; those of the spot market begin at 288
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -184,6 +185,7 @@ def test_an_interval_that_is_none_is_found_and_an_alias_is_one(candles: pl.DataF
     assert found(holed) == [("DEMO_PERP", "missing_bucket", 1, 40, 40)]
 
 
+@pytest.mark.slow
 def test_an_unknown_side_is_found(client: tidytape.Client) -> None:
     sides = client.candles(**PERP, interval="5m", by_side=True, **DAY)
     bad = sides.with_columns(pl.col("side").cast(pl.String))
@@ -229,6 +231,7 @@ def test_open_interest_cannot_be_below_zero_and_rates_can(client: tidytape.Clien
     assert quality.audit(bad).select("finding", "count").rows() == [("inconsistent_ohlc", 1)]
 
 
+@pytest.mark.slow
 def test_liquidations_are_sparse_and_their_gaps_only_asked_for(client: tidytape.Client) -> None:
     liquidations = client.liquidations(**PERP, interval="5m", **DAY)
     asked = quality.audit(liquidations, checks=["missing_bucket"])
@@ -298,6 +301,7 @@ def test_a_crossed_book_is_found(client: tidytape.Client) -> None:
     assert found(gone) == []
 
 
+@pytest.mark.slow
 def test_prices_below_zero_are_possible(candles: pl.DataFrame) -> None:
     mirrored = candles.with_columns(
         open=-pl.col("open"), close=-pl.col("close"), high=-pl.col("low"), low=-pl.col("high")
@@ -413,6 +417,7 @@ def test_pandas_keeps_its_nanoseconds() -> None:
         assert findings.loc["negative_amount", "last"] == times[1]
 
 
+@pytest.mark.slow
 def test_orders_of_frames_without_one_are_not_looked_at(engine: Engine, candles: pl.DataFrame) -> None:
     small = candles.select("exchange", "interval", "timestamp", "close").cast(
         {"exchange": pl.String, "interval": pl.String}
@@ -449,6 +454,7 @@ def test_what_cannot_be_is_refused(candles: pl.DataFrame) -> None:
 # --- examples -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_examples_are_the_first_rows_of_each_series(candles: pl.DataFrame) -> None:
     bad = with_value(candles, [50, 41, 45, 300], volume=-1.0)
     rows = quality.examples(bad, finding="negative_amount", rows=2)
@@ -482,6 +488,7 @@ def shown(gaps: pl.DataFrame) -> list[tuple]:
     return gaps.select(pl.col("exchange").cast(pl.String), place, "missing").rows()
 
 
+@pytest.mark.slow
 def test_gaps_are_listed_one_by_one(candles: pl.DataFrame) -> None:
     holed = candles.filter(~pl.int_range(pl.len()).is_in([0, 40, 41, 44, 286, 287, 300]))
     assert shown(quality.gaps(candles)) == []
@@ -503,6 +510,7 @@ def test_a_window_in_which_a_series_has_nothing_is_one_gap(candles: pl.DataFrame
     assert quality.completeness(candles, **window)["completeness"].to_list() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_completeness_counts_what_is_there(candles: pl.DataFrame) -> None:
     holed = candles.filter(~pl.int_range(pl.len()).is_in([0, 40, 41, 300]))
     share = quality.completeness(pl.concat([holed, holed.head(9)]))
@@ -545,6 +553,7 @@ def test_spans_shorter_than_intervals_have_those_that_start_in_them() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_weeks_start_on_mondays() -> None:
     mondays = [datetime(2024, 8, 5, tzinfo=UTC) + timedelta(weeks=n) for n in (0, 1, 3)]
     weeks = pl.DataFrame({"timestamp": mondays, "interval": "WEEK"})
@@ -704,6 +713,7 @@ def test_one_amount_that_was_rounded_is_none() -> None:
     assert quality.audit(unknown, checks="quote_mismatch").is_empty()
 
 
+@pytest.mark.slow
 def test_open_interest_and_rates_that_do_not_move_are_found(small_times) -> None:
     hour, rows = 3_600_000_000_000, 40
     times = [row * hour for row in range(rows)]
@@ -731,6 +741,7 @@ def test_open_interest_and_rates_that_do_not_move_are_found(small_times) -> None
     assert len(quality.audit(alive, checks="frozen_rate")) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 7, 8, 40])
 def test_lengths_of_intervals_are_read_alike_from_few_words_and_from_every_row(count: int) -> None:
     """A frame in memory reads each word once if there are few; a lazy frame reads each row."""

@@ -77,6 +77,7 @@ STAMPED = {
 }
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(
     st.sampled_from(
@@ -120,6 +121,7 @@ def test_a_candle_of_a_day_counts_to_the_date_of_its_session(
     assert late.select("exchange", "count").rows() == [("Y", 19 - ends)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", [NEW_YORK, TOKYO, FUTURES, Session.of("FX")], ids=str)
 @pytest.mark.parametrize("interval", ["1d", "1w"])
 def test_what_resample_makes_of_whole_sessions_is_complete(session: Session, interval: str) -> None:
@@ -137,6 +139,7 @@ def test_what_resample_makes_of_whole_sessions_is_complete(session: Session, int
     assert quality.audit(candles, session=session, checks=["missing_bucket", "stale"]).is_empty()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60),
@@ -183,6 +186,7 @@ def test_gaps_are_what_a_walk_through_the_intervals_finds(
         assert whole.select("expected", "missing").rows() == [(len(inside), len(missing))]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60),
@@ -306,6 +310,7 @@ def test_spans_are_the_same_on_every_engine(engine: Engine) -> None:
     assert got.select("expected", "present").rows() == expected.select("expected", "present").rows()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60),
@@ -325,6 +330,7 @@ def test_an_audit_counts_the_intervals_of_its_gaps(
     assert len(before) == len(gaps)
 
 
+@pytest.mark.slow
 def test_an_audit_counts_late_intervals_in_which_the_market_trades() -> None:
     # From Thursday 31 October; Y ends on Friday at 19:30 UTC, half an hour early. The clock changes on Sunday.
     half_hours = list(range(0, 60 * 24 * 6, 30))
@@ -341,6 +347,7 @@ def test_an_audit_counts_late_intervals_in_which_the_market_trades() -> None:
     assert quality.audit(frame, session=NEW_YORK, checks="stale", stale=27).is_empty()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.integers(0, 60 * 24 * 8), min_size=1, max_size=60), st.sampled_from(sorted(MINUTES)))
 def test_the_day_of_the_service_changes_no_byte_of_an_audit(minutes: list[int], interval: str) -> None:
@@ -360,6 +367,7 @@ def test_an_audit_is_the_same_on_every_engine(engine: Engine) -> None:
     assert got["last"].cast(pl.Datetime("us", "UTC")).to_list() == expected["last"].to_list()
 
 
+@pytest.mark.slow
 def test_a_frame_without_rows_is_complete() -> None:
     empty = _frame([], "1h")
     for function in (quality.gaps, quality.completeness, quality.audit):

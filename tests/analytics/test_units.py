@@ -40,6 +40,7 @@ READINGS: dict[str, tuple[Callable[..., Any], list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READINGS)
 def test_a_book_of_coins_and_dollars_has_no_depth(name: str, mixed_book: pl.DataFrame) -> None:
     read, columns = READINGS[name]
@@ -50,6 +51,7 @@ def test_a_book_of_coins_and_dollars_has_no_depth(name: str, mixed_book: pl.Data
     assert set(found.null_count().row(0)) == {found.height}
 
 
+@pytest.mark.slow
 def test_walls_and_regridded_books_are_of_one_unit(mixed_book: pl.DataFrame) -> None:
     for read in (
         lambda frame: depth.walls(frame, threshold=1),

@@ -114,6 +114,7 @@ def universe(markets: pl.DataFrame, times: pl.DataFrame = HOURS) -> list[tuple[i
     return [(round((time - BEGIN) / HOUR), symbol) for time, symbol in rows.rows()]
 
 
+@pytest.mark.slow
 @given(WORLDS, st.integers(0, 60), st.integers(0, 60))
 @settings(max_examples=often(40, thoroughly=2000), deadline=None)
 def test_cutting_the_future_off_does_not_change_the_past(
@@ -125,6 +126,7 @@ def test_cutting_the_future_off_does_not_change_the_past(
     assert past == [row for row in cut if row[0] <= until]
 
 
+@pytest.mark.slow
 @given(tangled_lives())
 @settings(max_examples=often(25, thoroughly=2000), deadline=None)
 def test_a_market_with_an_event_exists_then_unless_it_was_renamed_just_before(
@@ -141,6 +143,7 @@ def test_a_market_with_an_event_exists_then_unless_it_was_renamed_just_before(
             assert {(hour, symbol) for hour in seen} <= existing
 
 
+@pytest.mark.slow
 @given(lives())
 @settings(max_examples=often(25, thoroughly=2000), deadline=None)
 def test_a_market_has_one_symbol_from_its_first_event_until_a_tolerance_after_its_last(
@@ -155,6 +158,7 @@ def test_a_market_has_one_symbol_from_its_first_event_until_a_tolerance_after_it
     assert universe(described(world)) == sorted(want)
 
 
+@pytest.mark.slow
 @given(WORLDS, st.randoms(use_true_random=False))
 @settings(max_examples=often(20, thoroughly=500), deadline=None)
 def test_neither_the_order_of_rows_nor_repeated_rows_matter(world: tuple[Life, ...], random: object) -> None:
@@ -181,6 +185,7 @@ def points(world: tuple[Life, ...]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"timestamp": TIME})
 
 
+@pytest.mark.slow
 @given(lives())
 @settings(max_examples=often(25, thoroughly=2000), deadline=None)
 def test_every_market_is_one_series_under_its_newest_name(world: tuple[Life, ...]) -> None:

@@ -123,6 +123,7 @@ def _walk(
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(
     st.sampled_from(sorted(SESSIONS)),
@@ -171,6 +172,7 @@ def _simulated(days: int, candles: int, *, of_night: float = 0.2) -> pl.DataFram
     return pl.DataFrame({"timestamp": times, "open": np.exp(opens.ravel()), "close": np.exp(closes.ravel())})
 
 
+@pytest.mark.slow
 @each_row("has_open", [True, False])
 @each_row("window", [10, 26])
 def test_half_hours_read_what_was_simulated(window: int, has_open: bool) -> None:  # noqa: FBT001
@@ -194,6 +196,7 @@ def test_thirteen_half_hours_and_a_night_are_fourteen_returns() -> None:
     assert got[-1] == pytest.approx(100 * sqrt(mean * 14 * 252), rel=1e-12)
 
 
+@pytest.mark.slow
 @each_row("estimator", ESTIMATORS)
 @each_row("hours", [0, 5, 15])
 def test_business_days_are_neighbours(estimator: str, hours: int) -> None:
@@ -228,6 +231,7 @@ def test_business_days_are_neighbours(estimator: str, hours: int) -> None:
             assert got[row] == pytest.approx(100 * sqrt(expected), rel=1e-11)
 
 
+@pytest.mark.slow
 def test_candles_of_a_day_may_start_at_the_open_in_every_zone() -> None:
     for session in SESSIONS.values():
         starts = session.schedule("2024-10-28", "2024-11-28")["open"].to_list()
@@ -269,6 +273,7 @@ def test_a_candle_while_the_market_is_closed_does_not_count() -> None:
     assert_frame_equal(got.filter(~is_outside), expected)
 
 
+@pytest.mark.slow
 @each_row("estimator", ESTIMATORS)
 @each_row("overnight", ["keep", "drop"])
 def test_a_missing_half_hour_is_a_gap_and_a_repeated_one_too(estimator: str, overnight: str) -> None:
@@ -290,6 +295,7 @@ def test_a_missing_half_hour_is_a_gap_and_a_repeated_one_too(estimator: str, ove
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @each_row("estimator", ESTIMATORS)
 @each_row("days_per_year", [None, 252])
 def test_the_day_of_the_service_changes_no_byte(estimator: str, days_per_year: float | None) -> None:
@@ -303,6 +309,7 @@ def test_the_day_of_the_service_changes_no_byte(estimator: str, days_per_year: f
         assert got.columns == plain.columns
 
 
+@pytest.mark.slow
 @each_row("estimator", ESTIMATORS)
 def test_no_row_depends_on_a_later_one(estimator: str) -> None:
     frame = _candles(_starts(FUTURES, 240), interval="4h")

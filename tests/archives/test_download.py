@@ -110,6 +110,7 @@ def test_a_day_of_okx_begins_at_16():
     assert files["address"][0].endswith("trades/daily/20250930/BTC-USDT-trades-2025-09-30.zip")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -158,6 +159,7 @@ def test_descriptions_of_archives_are_whole():
 # --- the way into the lake ---
 
 
+@pytest.mark.slow
 def test_a_run_brings_each_file_once(mirror, tmp_path):
     put_days(mirror, 3)
     planned = plan(mirror, "trades", days=3)
@@ -175,6 +177,7 @@ def test_a_run_brings_each_file_once(mirror, tmp_path):
     assert not mirror.asked
 
 
+@pytest.mark.slow
 def test_files_are_kept_on_request(mirror, tmp_path):
     put_days(mirror, 1)
     run(plan(mirror, "trades"), tmp_path, keep=True)

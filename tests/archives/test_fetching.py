@@ -72,6 +72,7 @@ def test_a_server_without_ranges_that_breaks_off_fails(mirror, tmp_path):
     assert fetch(mirror, tmp_path)
 
 
+@pytest.mark.slow
 def test_without_a_mark_nothing_goes_on_unless_it_is_verified(mirror, tmp_path):
     mirror.faults[NAME] = breaks_off(1_000, mark=False)
     with pytest.raises(FileFailedError):
@@ -262,6 +263,7 @@ def test_stopping_ends_a_pause_and_a_body(mirror, tmp_path):
         fetch(mirror, tmp_path, stop=stop)
 
 
+@pytest.mark.slow
 def test_a_slow_server_is_waited_for(mirror, tmp_path):
     mirror.faults[NAME] = slow(0.3)
     assert fetch(mirror, tmp_path)

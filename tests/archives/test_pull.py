@@ -38,6 +38,7 @@ def rows_of(lake: Path, table: str, market: tuple[str, str]) -> pl.DataFrame:
     return rows.sort("timestamp", maintain_order=True).collect()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", range(3), ids=["spot", "linear", "inverse"])
 def test_candles_equal_the_served_ones_and_count_coins(exchange: Any, tmp_path: Path, place: int) -> None:
     result = tidytape.pull(exchange, SYMBOLS[place], lake=tmp_path, **ALL)
@@ -52,6 +53,7 @@ def test_candles_equal_the_served_ones_and_count_coins(exchange: Any, tmp_path: 
     ]
 
 
+@pytest.mark.slow
 def test_trades_count_coins(exchange: Any, tmp_path: Path) -> None:
     tidytape.pull(exchange, SYMBOLS, data="trades", lake=tmp_path, **ALL)
     served = {trade["id"]: trade for trade in apis.trades()}
@@ -67,6 +69,7 @@ def test_trades_count_coins(exchange: Any, tmp_path: Path) -> None:
             assert row["side"] == trade["side"].upper()
 
 
+@pytest.mark.slow
 def test_trades_before_the_newest_ones_are_a_hole(exchange: Any, tmp_path: Path) -> None:
     result = tidytape.pull(exchange, SYMBOLS[1], data="trades", lake=tmp_path, **ALL)
     first = rows_of(tmp_path, "trades", MARKETS[exchange.id][1])["timestamp"][0] // 1_000_000
@@ -76,6 +79,7 @@ def test_trades_before_the_newest_ones_are_a_hole(exchange: Any, tmp_path: Path)
     assert summary["rows"] > 0
 
 
+@pytest.mark.slow
 def test_settled_rates_and_their_intervals(exchange: Any, tmp_path: Path) -> None:
     result = tidytape.pull(exchange, SYMBOLS[1:], data="funding", lake=tmp_path, **ALL)
     served = [(time * 1_000_000, rate) for time, rate in apis.settlements() if time >= START]
@@ -86,6 +90,7 @@ def test_settled_rates_and_their_intervals(exchange: Any, tmp_path: Path) -> Non
     assert result["gap_from"].null_count() == 2
 
 
+@pytest.mark.slow
 def test_open_interest_and_why_there_is_none(tmp_path: Path) -> None:
     with apis.opened("bybit") as exchange:
         result = tidytape.pull(exchange, SYMBOLS, data="open_interest", lake=tmp_path, **ALL)
@@ -101,6 +106,7 @@ def test_open_interest_and_why_there_is_none(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_second_pull_asks_only_for_what_is_new(exchange: Any, tmp_path: Path) -> None:
     data = ["candles", "funding"]
     result = tidytape.pull(exchange, SYMBOLS[1:], data=data, lake=tmp_path, **ALL)
@@ -151,6 +157,7 @@ def test_killed_at_any_commit_a_second_pull_gives_the_lake_of_one(
     assert kill > 3
 
 
+@pytest.mark.slow
 def test_an_earlier_start_asks_only_for_what_is_before(exchange: Any, tmp_path: Path) -> None:
     later = {"lake": tmp_path, "progress": False}
     tidytape.pull(exchange, SYMBOLS[1], since="1d", **later)
@@ -168,6 +175,7 @@ def test_an_earlier_start_asks_only_for_what_is_before(exchange: Any, tmp_path: 
     assert rows_of(tmp_path, "candles", market).equals(rows_of(tmp_path / "whole", "candles", market))
 
 
+@pytest.mark.slow
 def test_markets_are_registered_as_ccxt_names_them(exchange: Any, tmp_path: Path) -> None:
     tidytape.pull(exchange, SYMBOLS, lake=tmp_path, **ALL)
     registered = Lake(tmp_path).markets().sort("exchange", "raw_symbol")
@@ -178,6 +186,7 @@ def test_markets_are_registered_as_ccxt_names_them(exchange: Any, tmp_path: Path
     assert named == sorted((*market, "BTC", quote, category) for market, quote, category in quotes)
 
 
+@pytest.mark.slow
 def test_pulled_and_downloaded_trades_of_a_market_lie_together(tmp_path: Path) -> None:
     trade = apis.trades()[-1]
     header = (
@@ -223,6 +232,7 @@ def test_the_lake_answers_queries(tmp_path: Path) -> None:
         assert client.funding(exchange="BYBIT", **window).height == 6
 
 
+@pytest.mark.slow
 def test_a_window_with_an_end(exchange: Any, tmp_path: Path) -> None:
     window = {"since": "2024-08-07", "until": "2024-08-07T06:00:00+02:00"}
     result = tidytape.pull(exchange, SYMBOLS[1], lake=tmp_path, progress=False, **window)
@@ -245,6 +255,7 @@ def test_an_exchange_without_the_data_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "candles").exists()
 
 
+@pytest.mark.slow
 def test_files_of_a_described_unit_follow_each_other(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake")
     header = "instrument_name,open,high,low,close,vol,vol_ccy,vol_quote,open_time,confirm\n"
@@ -263,6 +274,7 @@ def test_files_of_a_described_unit_follow_each_other(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "lake", "trades", market)["amount"].to_list() == [0.05, 0.05]
 
 
+@pytest.mark.slow
 def test_files_that_count_the_quote_follow_each_other(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake")
     header = (
@@ -277,6 +289,7 @@ def test_files_that_count_the_quote_follow_each_other(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "lake", "trades", ("BYBIT", "BTCUSD"))["amount"].to_list() == [0.0001, 0.0001]
 
 
+@pytest.mark.slow
 def test_what_a_kind_counts_holds_beside_pulled_rows(tmp_path: Path) -> None:
     """A file that counts the quote is not taken for coins because pulled candles count coins, and the other way."""
     name = "BTCUSD_1_2024-08-01_2024-08-31.csv"

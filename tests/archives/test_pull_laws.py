@@ -229,6 +229,7 @@ def test_trades_that_did_not_come_are_holes(
     assert missing or not gaps or stops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [[40, 20, 10, 5, 2, 1]])
 def test_a_limit_that_shrinks_loses_nothing(tmp_path: Any, lengths: list[int]) -> None:
     times = list(range(START, OPEN + MINUTE, MINUTE))
@@ -241,6 +242,7 @@ def test_a_limit_that_shrinks_loses_nothing(tmp_path: Any, lengths: list[int]) -
     assert result.select("rows", "gap_from").rows() == [(LENGTH, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3, 4, 9])
 def test_a_millisecond_with_more_trades_than_a_page_has_is_a_hole(tmp_path: Any, count: int) -> None:
     times = [*range(4), *[4] * count, *range(5, 9)]
@@ -350,6 +352,7 @@ def test_trades_that_no_id_tells_apart_are_a_hole_that_says_so(
             assert any("without an id" in reason for reason in reasons) == (kind != "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 1_000, 60_000])
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("newest", [1, 2, 20])

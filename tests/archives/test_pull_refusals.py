@@ -71,6 +71,7 @@ def test_a_failure_that_passes_is_waited_for(tmp_path: Path) -> None:
     assert exchange.slept == [1_000, 2_000, 4_000]
 
 
+@pytest.mark.slow
 @each_row(
     ("error", "kind"),
     [
@@ -98,6 +99,7 @@ def test_a_failure_that_stays_is_ours(tmp_path: Path, error: Exception, kind: ty
     assert str(error.args[0]) in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [ccxt.NetworkError("no route"), ccxt.ExchangeError("something")])
 def test_a_failure_in_the_middle_keeps_what_came(tmp_path: Path, error: Exception) -> None:
     with pytest.raises(ServiceError):
@@ -194,6 +196,7 @@ def test_a_cell_of_another_type_is_refused_before_its_page_is_written(
     assert Lake(tmp_path).scan(kind).collect().is_empty()
 
 
+@pytest.mark.slow
 def test_numbers_that_are_text_are_numbers(tmp_path: Path) -> None:
     hours = [NOW // 28_800_000 * 28_800_000 - hour * 28_800_000 for hour in range(3)]
     rates = [{"timestamp": hour, "fundingRate": "0.0001"} for hour in hours]
@@ -226,6 +229,7 @@ def test_data_that_a_market_does_not_have_are_no_hole(tmp_path: Path, symbol: st
     ]
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_are_holes(tmp_path: Path) -> None:
     def page(since: int | None, params: Mapping[str, Any]) -> list[Any]:
         rows = [candle(time) for time in TIMES if since is None or time >= since]
@@ -258,6 +262,7 @@ def test_an_unknown_unit_is_asked_for_before_anything_is_pulled(tmp_path: Path, 
     assert exchange.asked == []
 
 
+@pytest.mark.slow
 @each_row(
     ("symbol", "unit", "volume", "quote_volume"),
     [
@@ -280,6 +285,7 @@ def test_a_stated_unit_converts(
         assert rows[column].to_list() == pytest.approx(served_volumes)
 
 
+@pytest.mark.slow
 def test_a_unit_of_several_coins_becomes_coins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing = MARKETS["BTC/USDT"] | {"id": "1000PEPEUSDT", "base": "1000PEPE"}
     monkeypatch.setitem(MARKETS, "1000PEPE/USDT", listing)
@@ -344,6 +350,7 @@ def test_an_object_that_is_no_exchange_of_ccxt_is_refused(tmp_path: Path, exchan
         tidytape.pull(exchange, "BTC/USDT", lake=tmp_path)
 
 
+@pytest.mark.slow
 def test_no_symbols_give_no_rows_with_all_columns(tmp_path: Path) -> None:
     result = tidytape.pull(failing(), [], lake=tmp_path, **WINDOW)
     other = tidytape.pull(failing(), "BTC/USDT", lake=tmp_path, **WINDOW)
@@ -367,6 +374,7 @@ def test_a_key_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) 
     assert "the-" not in repr(source)
 
 
+@pytest.mark.slow
 def test_a_key_is_in_no_error_and_in_no_lake(tmp_path: Path) -> None:
     exchange = failing(ccxt.ExchangeError("GET /kline?apiKey=the-key-of-a-user&sign=the-secret-of-a-user"))
     with pytest.raises(ServiceError) as raised:
@@ -407,6 +415,7 @@ def test_a_part_of_a_key_is_hidden_however_it_is_spelled(key: str) -> None:
         assert without_keys(f"/?key={spell(key)}&sign=1, {key}", ["other", key]) == "/?key=…&sign=1, …", name
 
 
+@pytest.mark.slow
 @each_row("part", sorted(ccxt.Exchange().requiredCredentials))
 def test_every_part_of_a_key_is_hidden_before_a_message_is_cut(part: str) -> None:
     key = PARTS_OF_KEYS[0]
@@ -454,6 +463,7 @@ def test_without_a_connection_that_comes_first(tmp_path: Path) -> None:
 # --- the command ---
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_came_and_the_holes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with apis.opened("bybit") as exchange:
         monkeypatch.setattr(ccxt, "bybit", lambda keys: exchange)

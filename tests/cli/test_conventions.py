@@ -89,6 +89,7 @@ def test_every_command_has_an_example() -> None:
         assert " ".join(words[1:]).startswith(name)
 
 
+@pytest.mark.slow
 @each_row("name", [name for name in COMMANDS if name not in {"serve", "demo", "report"}])
 def test_every_option_of_an_example_exists(name: str) -> None:
     words = EXAMPLES.get(name) if name in EXAMPLES else INGEST[name.removeprefix("ingest ")]

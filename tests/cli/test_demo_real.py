@@ -97,6 +97,7 @@ def test_files_that_are_missing_or_wrong_are_named_and_the_report_is_made_withou
     assert "7 files: 5 ok, 1 absent, 1 bad_checksum" in said
 
 
+@pytest.mark.slow
 def test_without_a_network_one_line_offers_the_plain_demo_and_nothing_is_touched(run, tmp_path):
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "report.html").write_text("of an earlier demo")
@@ -112,6 +113,7 @@ def test_without_a_network_one_line_offers_the_plain_demo_and_nothing_is_touched
     assert [path.name for path in (tmp_path / "demo").iterdir()] == ["report.html"]
 
 
+@pytest.mark.slow
 def test_an_archive_that_refuses_is_one_line(run, mirror, tmp_path):
     put_window(mirror, days=1)
     mirror.faults = dict.fromkeys(mirror.files, answers(403))
@@ -136,6 +138,7 @@ def test_without_candles_there_is_no_report_and_the_folder_is_free_for_the_next_
         assert not (tmp_path / "demo" / "lake").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -150,6 +153,7 @@ def test_what_cannot_be_right_is_refused(run, tmp_path, words, message):
     assert not (tmp_path / "demo").exists()
 
 
+@pytest.mark.slow
 def test_a_coin_that_the_archive_does_not_have(run, mirror, tmp_path):
     code, _, told = run("demo", "--out", "demo", "--real", "NOSUCH", "--mirror", mirror.address, "--quiet")
     assert code == 2

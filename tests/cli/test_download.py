@@ -96,6 +96,7 @@ def test_the_list_of_archives(run):
     assert "--out" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -112,6 +113,7 @@ def test_what_cannot_be_right_is_refused_before_anything_is_asked(download, mirr
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_size_that_the_archive_refuses_to_tell_is_one_line(download, mirror):
     mirror.faults = dict.fromkeys(mirror.files, answers(403))
     code, said, told = download(*shlex.split(EXAMPLES["download"]), "--dry-run")

@@ -178,6 +178,7 @@ def test_a_check_that_is_none(run, lake):
     assert "did you mean 'keys'" in told
 
 
+@pytest.mark.slow
 def test_rename(run, lake):
     Lake(lake).writer().register(pl.DataFrame({"exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"]}))
     words = ("lake", "rename", "BINANCE", "BTCUSDT")

@@ -40,6 +40,7 @@ def test_every_method_has_its_type_and_every_type_a_method() -> None:
     assert {*METHODS, "skew", "token_supply", "liquidation_heatmap"} == set(_TYPES)
 
 
+@pytest.mark.slow
 @each_row("name", METHODS)
 def test_no_exchange_is_every_exchange_that_has_the_type(client: Any, name: str) -> None:
     exchanges = client.exchanges(type=name, coin="BTC")
@@ -72,6 +73,7 @@ def test_a_group_weighs_what_its_exchanges_weigh(client: Any) -> None:
         client.plan(query, tier="enterprise")
 
 
+@pytest.mark.slow
 def test_every_way_to_fetch_asks_the_same(client: Any, tmp_path: Path) -> None:
     query = client.query.candles(**arguments("candles"))
     candles = client.fetch(query).frame
@@ -87,6 +89,7 @@ def test_every_way_to_fetch_asks_the_same(client: Any, tmp_path: Path) -> None:
     assert asyncio.run(fetched()).equals(candles)
 
 
+@pytest.mark.slow
 def test_a_replay_asks_the_exchanges_of_the_recording(client: Any, tmp_path: Path) -> None:
     relative = {"coin": "BTC", "interval": "1h", "limit": 3, "end": "2024-08-09"}
     with client.record(tmp_path / "study.tape"):
@@ -104,6 +107,7 @@ def test_a_replay_asks_the_exchanges_of_the_recording(client: Any, tmp_path: Pat
             replayed.candles(coin="ETH", interval="1h", **HOUR)
 
 
+@pytest.mark.slow
 def test_an_exchange_that_lacks_the_type_is_a_note(client: Any) -> None:
     every = client.exchanges()
     for name in ("candles", "implied_volatility", "option_open_interest"):
@@ -117,6 +121,7 @@ def test_an_exchange_that_lacks_the_type_is_a_note(client: Any) -> None:
             assert set(reasons[exchange].types) == set(client.types(exchange=exchange, coin="BTC")), exchange
 
 
+@pytest.mark.slow
 @each_row(
     "exchange, name",
     [("DEMO_OPTIONS", "candles"), ("DEMO_SPOT", "implied_volatility"), ("DEMO_CME", "candles")],
@@ -129,6 +134,7 @@ def test_one_exchange_that_lacks_the_type_is_a_note_too(client: Any, exchange: s
         assert getattr(client, name)(exchange=exchange, **arguments(name), **group).is_empty()
 
 
+@pytest.mark.slow
 def test_a_group_of_all_exchanges_is_that_of_those_with_the_type(client: Any) -> None:
     with pytest.warns(EmptyAnswerWarning, match="and 3 more"):
         every = client.candles(exchange=client.exchanges(), group_by="sum", **arguments("candles"))

@@ -69,6 +69,7 @@ def symbols(lake: Lake, as_of: Any, **more: Any) -> list[str]:
         return list(client.markets(as_of=as_of, **more)["raw_symbol"])
 
 
+@pytest.mark.slow
 @each_row(
     ("days", "want"),
     [
@@ -87,6 +88,7 @@ def test_what_existed_then(days: float, want: list[str], local: tidytape.Client[
     assert list(local.markets(as_of=BEGIN + days * DAY)["raw_symbol"]) == want
 
 
+@pytest.mark.slow
 @each_row(
     ("days", "want"),
     [
@@ -115,11 +117,13 @@ def test_symbols_before_and_after_a_renaming(days: float, want: list[str], tmp_p
     assert symbols(lake, BEGIN + days * DAY) == want
 
 
+@pytest.mark.slow
 @each_row("as_of", [date(2024, 8, 7), "2024-08-07", "2024-08-07T02:00:00+02:00", 1_722_988_800])
 def test_times_are_written_as_everywhere(as_of: Any, lake: Lake) -> None:
     assert symbols(lake, as_of) == ["BTCUSDT", "POLUSDT"]
 
 
+@pytest.mark.slow
 def test_nothing_of_later_is_in_the_frame(lake: Lake) -> None:
     with tidytape.Client.local(lake.path) as client:
         now, then = client.markets(), client.markets(as_of=BEGIN + DAY)
@@ -134,6 +138,7 @@ def test_nothing_of_later_is_in_the_frame(lake: Lake) -> None:
     assert then["last_timestamp"].to_list() == [BEGIN + day * DAY for day in (9, 4, 5)]
 
 
+@pytest.mark.slow
 def test_filters_hold(lake: Lake) -> None:
     then = BEGIN + DAY
     assert symbols(lake, then, coin="LUNA", exchange="X", category="spot", type="trades") == ["LUNAUSDT"]
@@ -162,6 +167,7 @@ def test_ranks_of_today_are_refused(lake: Lake) -> None:
             client.markets(as_of="then")
 
 
+@pytest.mark.slow
 def test_other_kinds_of_clients(lake: Lake) -> None:
     async def fetched() -> pl.DataFrame:
         async with tidytape.AsyncClient.local(lake.path) as client:
@@ -176,6 +182,7 @@ def test_other_kinds_of_clients(lake: Lake) -> None:
     assert str(in_pandas["last_timestamp"].dtype) == "datetime64[ns, UTC]"
 
 
+@pytest.mark.slow
 def test_a_tape_keeps_it_apart_from_the_list_of_today(lake: Lake, tmp_path: Path) -> None:
     with tidytape.Client.local(lake.path) as client, client.record(tmp_path / "study.tape"):
         now, then, other = (

@@ -222,6 +222,7 @@ def test_files_of_another_series_or_span_are_not_taken(service: Any, clock: Cloc
         assert again.equals(frame)
 
 
+@pytest.mark.slow
 def test_a_window_without_a_point_is_empty(service: Any, clock: Clock, tmp_path: Path) -> None:
     query = PointsQuery(type="TRADE_AGG", interval="4h", start=S0 + 60, end=S0 + 120, **ASKED["TRADE_AGG"])
     frame, told = Driven(service, clock, cache=tmp_path).fetch(Window.of(query))
@@ -260,6 +261,7 @@ def test_a_damaged_file_is_fetched_again_and_never_returned(
         assert client.fetch(window)[1].weight == 0
 
 
+@pytest.mark.slow
 def test_the_last_files_stay_in_memory_while_nobody_writes_to_them(
     service: Any, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -478,6 +480,7 @@ def test_a_file_that_cannot_be_read_just_now_is_not_removed(
     assert client.fetch(window)[1].requests == 0
 
 
+@pytest.mark.slow
 def test_a_field_without_anything_in_it_is_kept_and_written(tmp_path: Path) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         point = {"timestamp": {"s": S0}, "close": 1.0, "meta": {}}
@@ -582,6 +585,7 @@ def test_a_local_client_answers_from_the_cache_of_its_lake(lake: Lake, tmp_path:
         assert told.requests == requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [30, 59, 60, 90])
 def test_a_point_is_kept_a_minute_after_its_end(
     service: Any, clock: Clock, tmp_path: Path, late: int

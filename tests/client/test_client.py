@@ -111,6 +111,7 @@ def test_pandas_has_the_same_columns_and_values(lake: Path) -> None:
     assert frame["exchange"].astype(str).tolist() == expected["exchange"].cast(pl.String).to_list()
 
 
+@pytest.mark.slow
 def test_it_works_inside_a_running_loop(lake: Path) -> None:
     async def notebook_cell() -> int:
         with tidytape.Client.local(lake) as client:

@@ -182,6 +182,7 @@ def test_the_deadline_bounds_whatever_the_service_does(ask: Ask, mode: str) -> N
     assert caught.value.url is not None
 
 
+@pytest.mark.slow
 def test_the_timeout_is_of_one_attempt_and_the_deadline_of_all(ask: Ask) -> None:
     with pytest.raises(TransportError, match="ReadTimeout"):  # a busy machine connects within half a second
         ask("silent", timeout=0.5, deadline=30, attempts=1)
@@ -261,6 +262,7 @@ def test_a_service_that_says_to_come_back_too_late_is_not_waited_for(
 # --- size ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["endless", "bomb"])
 def test_a_body_is_read_up_to_a_limit(ask: Ask, mode: str) -> None:
     with pytest.raises(DecodeError, match="longer than max_body, 1000000 bytes") as caught:
@@ -276,6 +278,7 @@ def test_encodings_that_were_not_asked_for_are_not_decoded(ask: Ask) -> None:
         ask("coded_failure", attempts=1)
 
 
+@pytest.mark.slow
 def test_of_a_refusal_the_beginning_is_read(ask: Ask) -> None:
     with pytest.raises(ServerError, match="HTTP 500: xxx"):
         ask("long_failure", attempts=1)

@@ -127,6 +127,7 @@ def test_every_type_is_the_same_in_the_process_and_over_http(pair: Pair, name: s
     assert answered >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["TRADE", "TRADE_AGG", "OPEN_INTEREST_AGG"])
 def test_a_type_is_the_same_in_the_process_and_over_http(pair: Pair, name: str) -> None:
     asked = {"type": name, "interval": "1h", **ASKED[name], "start": S0, "end": S0 + 2 * 3_600}

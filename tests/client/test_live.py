@@ -145,6 +145,7 @@ def test_what_ended_the_stream_is_kept_and_raised(kind: str) -> None:
         raise KeyError
 
 
+@pytest.mark.slow
 def test_a_gap_is_an_error_or_noted() -> None:
     anew = [line("u0", final=[(120, 1.7)], over=120), LINES[-1]]
     for on_gap in ("raise", "restart"):

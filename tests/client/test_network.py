@@ -104,6 +104,7 @@ def test_a_service_on_this_machine_is_asked_without_the_proxy(
     assert (len(service.heard), len(proxy.heard)) == (2, 0)
 
 
+@pytest.mark.slow
 def test_another_machine_is_asked_through_the_proxy(listening: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = listening(COINS)
     monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.address}")
@@ -115,6 +116,7 @@ def test_another_machine_is_asked_through_the_proxy(listening: Any, monkeypatch:
     assert proxy.heard[0].startswith(b"GET http://data.example.org/v1/coins")
 
 
+@pytest.mark.slow
 def test_a_proxy_that_refuses_is_an_error_of_its_own(listening: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = listening(REFUSAL)
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
@@ -126,6 +128,7 @@ def test_a_proxy_that_refuses_is_an_error_of_its_own(listening: Any, monkeypatch
     assert KEY.encode() not in b"".join(proxy.heard)
 
 
+@pytest.mark.slow
 def test_a_proxy_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -137,6 +140,7 @@ def test_a_proxy_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> 
             client.coins()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given", ["ftp://user:password@proxy", "socks5://user:password@proxy", "http://[::1"]
 )

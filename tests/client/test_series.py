@@ -323,6 +323,7 @@ def test_levels_and_sessions_are_two_frames_of_one_profile(lake: Path, options: 
     )
 
 
+@pytest.mark.slow
 def test_levels_and_sessions_are_one_fetch(lake: Path, tmp_path: Path) -> None:
     asked = SERIES["tpo"][1]
     with tidytape.Client.local(lake, cache=str(tmp_path)) as client:

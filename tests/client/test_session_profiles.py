@@ -29,6 +29,7 @@ def client() -> Any:
         yield client
 
 
+@pytest.mark.slow
 def test_the_utc_day_has_the_blocks_of_the_service(client: Any) -> None:
     ours, services = (client.tpo(**ASKED, session=session) for session in (Session.utc_day(), "daily"))
     assert_frame_equal(ours[WHAT_BLOCKS_SAY], services[WHAT_BLOCKS_SAY])
@@ -39,6 +40,7 @@ def test_the_utc_day_has_the_blocks_of_the_service(client: Any) -> None:
     assert_frame_equal(ours[prices], services[prices])
 
 
+@pytest.mark.slow
 def test_a_profile_covers_whole_sessions_that_open_in_the_window(client: Any) -> None:
     asked = ASKED | {"start": "2024-08-07T14:00Z", "end": "2024-08-08T14:00Z"}
     levels = client.tpo(**asked, session=STOCKS)
@@ -54,6 +56,7 @@ def test_a_profile_covers_whole_sessions_that_open_in_the_window(client: Any) ->
     assert levels["is_in_progress"].null_count() == levels.height
 
 
+@pytest.mark.slow
 def test_the_plan_is_that_of_the_minutes_and_the_fetch_costs_it(client: Any) -> None:
     query = client.query.tpo(**ASKED, session=STOCKS)
     minutes = client.query.candles(
@@ -66,12 +69,14 @@ def test_the_plan_is_that_of_the_minutes_and_the_fetch_costs_it(client: Any) -> 
     assert_frame_equal(*client.iter_frames(query), fetched.frame)
 
 
+@pytest.mark.slow
 def test_the_text_of_a_session_is_one(client: Any) -> None:
     assert_frame_equal(client.tpo(**ASKED, session=str(STOCKS)), client.tpo(**ASKED, session=STOCKS))
     with pytest.raises(QueryError, match="daily"):
         client.tpo(**ASKED, session="dayly")
 
 
+@pytest.mark.slow
 def test_without_points_the_columns_stay(client: Any) -> None:
     full = client.tpo(**ASKED, session=STOCKS)
     with pytest.warns(tidytape.EmptyAnswerWarning):
@@ -95,6 +100,7 @@ def test_a_warning_speaks_of_the_profiles_that_were_asked_for(client: Any, tmp_p
         client.tpo(**ASKED | {"exchange": ["DEMO_SPOT", "DEMO_STOCKS"]}, session=STOCKS)
 
 
+@pytest.mark.slow
 def test_a_tape_replays_it(tmp_path: Path) -> None:
     with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
         recorded = client.tpo(**ASKED, session=STOCKS)

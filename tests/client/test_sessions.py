@@ -78,6 +78,7 @@ def test_where_both_are_given_the_session_counts(
             assert keeping.tpo_sessions(session=session, interval=interval, **WINDOW).equals(both)
 
 
+@pytest.mark.slow
 def test_neither_is_an_error_that_names_both(client: Any) -> None:
     for ask in (client.tpo, client.tpo_sessions, client.query.tpo):
         with pytest.raises(

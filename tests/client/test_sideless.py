@@ -59,6 +59,7 @@ def remote(lake: Lake, **options: Any) -> Client[pl.DataFrame]:
     return Client("http://service", "secret", transport=transport, **options)
 
 
+@pytest.mark.slow
 @each_row("name", list(CALLS))
 def test_both_ways_to_a_lake_say_the_same(lake: Lake, name: str) -> None:
     with Client.local(lake.path) as local, remote(lake) as far:
@@ -110,6 +111,7 @@ def test_flow_of_what_is_fetched_knows_what_is_unknown(lake: Lake) -> None:
     assert raw.schema["side"] == by_side.schema["side"] == pl.Categorical
 
 
+@pytest.mark.slow
 def test_a_report_shows_no_delta_where_it_is_not_known(lake: Lake, tmp_path: Path) -> None:
     with Client.local(lake.path) as client, client.record(tmp_path / "a.tape"):
         client.candles(**MARKET, interval="1h", by_side=True)

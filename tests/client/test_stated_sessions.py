@@ -111,6 +111,7 @@ def bodies(lake: Lake, query: PointsQuery) -> dict[str, bytes]:
 # --- on the wire ---
 
 
+@pytest.mark.slow
 @each_row("name", TYPES)
 def test_the_id_of_a_series_says_it_and_no_other_byte_of_json_differs(
     name: str, lakes: tuple[Lake, Lake]
@@ -124,6 +125,7 @@ def test_the_id_of_a_series_says_it_and_no_other_byte_of_json_differs(
                 assert stated[form].replace(SAID, b"") == plain[form], form
 
 
+@pytest.mark.slow
 @each_row("name", TYPES)
 def test_an_answer_without_a_stated_market_has_the_bytes_that_it_had(
     name: str, lakes: tuple[Lake, Lake]
@@ -133,6 +135,7 @@ def test_an_answer_without_a_stated_market_has_the_bytes_that_it_had(
     assert not any(b'session"' in body for form, body in plain.items() if name != "TPO_AGG")
 
 
+@pytest.mark.slow
 @each_row("name", TYPES)
 def test_every_form_is_read_as_the_same_frame(name: str, lakes: tuple[Lake, Lake]) -> None:
     _, lake = lakes
@@ -156,6 +159,7 @@ def test_every_form_is_read_as_the_same_frame(name: str, lakes: tuple[Lake, Lake
             assert got.schema["session"] == pl.Categorical
 
 
+@pytest.mark.slow
 def test_what_was_decoded_is_encoded_to_the_same_bytes(lakes: tuple[Lake, Lake]) -> None:
     _, lake = lakes
     for name in TYPES:
@@ -175,6 +179,7 @@ def test_a_field_of_a_point_does_not_replace_that_of_its_series() -> None:
     assert "session" not in read({}, {}).columns
 
 
+@pytest.mark.slow
 def test_a_group_has_none(lakes: tuple[Lake, Lake]) -> None:
     plain, stated = (
         bodies(lake, asked("TRADE_AGG", exchange="NY", coin=["ACME", "ZETA"], group_by="SUM"))
@@ -195,6 +200,7 @@ def test_a_line_of_a_stream_says_it_and_its_arrow_does_not(lakes: tuple[Lake, La
     assert arrow["plain"] == arrow["stated"]
 
 
+@pytest.mark.slow
 def test_a_session_that_is_stated_anew_changes_no_point_of_a_stream(lakes: tuple[Lake, Lake]) -> None:
     _, lake = lakes
     for name in TYPES:
@@ -208,6 +214,7 @@ def test_a_session_that_is_stated_anew_changes_no_point_of_a_stream(lakes: tuple
 # --- for the caller ---
 
 
+@pytest.mark.slow
 def test_the_frame_has_the_same_columns_and_the_metadata_have_the_session(
     clients: list[Client[pl.DataFrame]], lakes: tuple[Lake, Lake]
 ) -> None:
@@ -235,6 +242,7 @@ def test_an_empty_answer_has_none(clients: list[Client[pl.DataFrame]]) -> None:
         assert got.metadata.sessions == {}
 
 
+@pytest.mark.slow
 def test_the_list_of_markets_has_the_column_always(
     clients: list[Client[pl.DataFrame]], lakes: tuple[Lake, Lake]
 ) -> None:
@@ -246,6 +254,7 @@ def test_the_list_of_markets_has_the_column_always(
         assert markets.select("raw_symbol", "session").rows() == [("ACME", TEXT), ("ZETA", None)]
 
 
+@pytest.mark.slow
 def test_a_cache_keeps_it(lakes: tuple[Lake, Lake], tmp_path: Path) -> None:
     _, lake = lakes
     query = asked("TRADE_SIDE_AGNOSTIC_AGG", **BOTH, end=START + 6 * HOUR)
@@ -257,6 +266,7 @@ def test_a_cache_keeps_it(lakes: tuple[Lake, Lake], tmp_path: Path) -> None:
     assert_frame_equal(again.frame, first.frame)
 
 
+@pytest.mark.slow
 def test_a_tape_keeps_it(lakes: tuple[Lake, Lake], tmp_path: Path) -> None:
     plain, stated = lakes
     for lake, sessions in ((plain, {}), (stated, {("NY", "ACME"): TEXT})):

@@ -82,6 +82,7 @@ def test_questions_asked_again_are_answered_in_turn(tmp_path: Path) -> None:
     assert [played.answer_to({"ask": "usage"})[0].used for _ in range(3)] == [1, 2, 2]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_a_tape_is_a_manifest_and_files_that_anything_reads(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     assert {one.name for one in path.iterdir()} == {
@@ -227,6 +228,7 @@ def test_an_answer_that_comes_after_the_end_is_not_on_the_tape(tmp_path: Path) -
         Recorder(tmp_path / "nowhere" / "t", base_url="http://service")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"sha256":"","entry":{}}\n'])
 @pytest.mark.parametrize("name", ["not a tape", "not a tape/manifest.jsonl"])
 def test_what_is_no_tape_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
@@ -245,6 +247,7 @@ def test_what_is_no_tape_is_refused(tmp_path: Path, name: str, content: bytes) -
     assert (tmp_path / name).read_bytes() == content
 
 
+@pytest.mark.slow
 def test_an_answer_that_could_not_be_written_takes_no_later_one_along(tmp_path: Path) -> None:
     path = tmp_path / "t"
     with Recorder(path, base_url="http://service") as tape:

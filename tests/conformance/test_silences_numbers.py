@@ -78,6 +78,7 @@ def test_grouped_candles_have_the_first_and_the_last_time(service: Any) -> None:
 OPEN_INTEREST = {**GROUP, "type": "OPEN_INTEREST_AGG"}
 
 
+@pytest.mark.slow
 def test_grouped_open_interest_carries_what_a_member_last_reported(service: Any) -> None:
     # First minute: 5, 7, 5, 6 at 96 and 10 at 100. Second: 6 at 96 carried, 12 at 102. Third: 8 at 96, the 12 carried.
     assert service.rows("open", "high", "low", "close", **OPEN_INTEREST) == [

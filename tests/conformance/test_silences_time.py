@@ -20,6 +20,7 @@ def test_a_window_of_1000_minutes_gives_1000_points(service: Any) -> None:
     assert len(service.payloads(gapfill="true", period=60_000)) == 1_000
 
 
+@pytest.mark.slow
 @each_row(("start", "period", "ids"), [
     (T0 + 30, 31, ["3", "4"]),  # 59.75 s and 60 s
     (T0 + 60, 1, ["4"]),
@@ -88,6 +89,7 @@ def test_tpo_sessions_start_at_midnight_utc(service: Any, session: str, start: i
     assert [one["timestamp"] for one in found] == [{"s": start}]
 
 
+@pytest.mark.slow
 def test_an_unspecified_tpo_session_is_one_interval_long(service: Any) -> None:
     found = service.payloads(**{**TPO, "interval": "HOUR", "period": DAY})
     assert [one["timestamp"]["s"] - T0 for one in found] == [hour * HOUR for hour in range(5)]

@@ -35,6 +35,7 @@ def test_these_are_all_the_types() -> None:
     assert set(NAMES) == set(BY_TYPE)
 
 
+@pytest.mark.slow
 @each_row("name", NAMES)
 def test_is_answered(service: Any, name: str) -> None:
     series = service.series(**of(name))

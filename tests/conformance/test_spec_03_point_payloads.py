@@ -166,6 +166,7 @@ SECOND_DAY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SECOND_DAY)
 def test_tpo_agg_of_a_second_day(service: Any, name: str) -> None:
     (profile,) = service.payloads(**{**TPO, "from_": T0 + DAY})

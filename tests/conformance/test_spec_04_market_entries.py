@@ -106,6 +106,7 @@ def test_prediction_market_entry(service: Any, name: str) -> None:
     assert prediction[name] == PREDICTION[name]
 
 
+@pytest.mark.slow
 def test_prediction_market_entry_has_these_fields_and_one_of_ours(service: Any) -> None:
     (prediction,) = entry(service, "PREDICT", "11")["predictionMarkets"]
     assert set(prediction) == {*PREDICTION, "outcome"}

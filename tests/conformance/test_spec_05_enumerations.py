@@ -141,6 +141,7 @@ def test_group_by_sum(service: Any) -> None:
     assert service.payloads(**GROUP)
 
 
+@pytest.mark.slow
 def test_group_by_open_interest_weighted_avg(service: Any) -> None:
     assert AVERAGE == "GROUP_BY_TYPE_OPEN_INTEREST_WEIGHTED_AVG"
     assert service.payloads(**FUNDING_GROUP)

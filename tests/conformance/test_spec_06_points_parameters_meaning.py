@@ -163,6 +163,7 @@ def test_transform_normalize_quote_leaves_prices(service: Any) -> None:
     assert service.rows(*prices, **USD) == service.rows(*prices)
 
 
+@pytest.mark.slow
 def test_transform_normalize_quote_does_not_apply_to_the_funding_rate(service: Any) -> None:
     asked = {"type": "FUNDING_RATE_AGG", **PERP}
     assert service.points(**asked, **USD).content == service.points(**asked).content

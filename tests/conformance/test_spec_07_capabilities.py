@@ -76,6 +76,7 @@ def test_with_coin_not_with_a_raw_symbol(service: Any, name: str) -> None:
     assert service.refused(**asked) == (400, "INVALID_SYMBOL")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["OPEN_INTEREST_AGG", "LIQUIDATION_AGG", "VOLUME_PROFILE_AGG"])
 def test_with_a_raw_symbol_where_the_cell_does_not_say_with_coin(service: Any, name: str) -> None:
     asked = {**group_of(name, SUM), "coin": None, "rawSymbol": ["BTCUSDT_PERP", "BTC-PERP"]}
@@ -93,6 +94,7 @@ def test_volume_profile_sums_volume_per_price_level(service: Any) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_book_combines_depth(service: Any) -> None:
     # ALPHA has 1 at 100, 2 at 99.75, 4 at 99 and 3 at 100.5, 5 at 101.25; BETA 10 at 99, 20 at 98 and 10 at 101.
     first = service.payloads(**{**GROUP, "type": "BLOCK_BOOK_SNAPSHOT_AGG"})[0]
@@ -100,6 +102,7 @@ def test_book_combines_depth(service: Any) -> None:
     assert first["asks"] == [100.0, 3 * 100.5, 101.0, 5 * 101.25 + 10 * 101.0]
 
 
+@pytest.mark.slow
 def test_tpo_unites_blocks(service: Any) -> None:
     asked = {
         **TPO,

@@ -21,6 +21,7 @@ def test_selection_by_normalized_symbol_selects_on_every_exchange(service: Any) 
     assert {one["id"]["normalizedSymbol"] for one in found} == {"BTC-USDT"}
 
 
+@pytest.mark.slow
 def test_selection_by_coin_covers_all_pairs(service: Any) -> None:
     found = service.series(exchange="GAMMA", rawSymbol=None, coin="BTC")
     assert [one["id"]["normalizedSymbol"] for one in found] == ["BTC-EUR", "BTC-TRY"]
@@ -49,6 +50,7 @@ def test_rule_1_data_covers_from_through_from_plus_period(service: Any) -> None:
     assert [start for (start,) in service.rows(from_=T0 + 60, period=121)] == [60, 180]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["advanced", "enterprise"])
 def test_rule_2_multi_exchange_aggregation_is_for_higher_tiers(service: Any, tier: str) -> None:
     assert service.points(key=tier, **GROUP).status_code == 200

@@ -130,6 +130,7 @@ def test_6_discovery_weighs_nothing(service: Any, path: str) -> None:
     assert service.get(path).headers["X-RateLimit-Used"] == "0"
 
 
+@pytest.mark.slow
 # In floats each of these is one more: 1 + 0.2 * 7 is 2.4000000000000004.
 @pytest.mark.parametrize(
     ("thousands", "count", "depth", "weight"),

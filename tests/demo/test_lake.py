@@ -162,6 +162,7 @@ def test_another_seed_gives_other_data(made: dict[str, pl.DataFrame]) -> None:
         assert not rows.equals(made[name].filter(pl.col("timestamp") < START_NS + DAY_NS)), name
 
 
+@pytest.mark.slow
 def test_another_machine_gives_nearly_the_same_values(made: dict[str, pl.DataFrame]) -> None:
     """A few values, written down once; ``exp`` and sums may differ between machines in the last digits."""
     market = next(market for market in MARKETS if market.name == "DEMO_PERP BTC-PERP")

@@ -69,6 +69,7 @@ def test_one_day_begins_where_another_ends(days: list[Hidden]) -> None:
             assert before.trend[coin][-1] == pytest.approx(day.trend[coin][0])
 
 
+@pytest.mark.slow
 def test_prices_begin_where_the_table_says(days: list[Hidden]) -> None:
     for name, coin in COINS.items():
         assert days[0].price[name][TAIL] == pytest.approx(coin.price, rel=1e-12)
@@ -234,6 +235,7 @@ def test_later_outages_are_rare_and_short() -> None:
 # --- trades ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_layout_is_that_of_the_lakes_trades(tape: pl.DataFrame) -> None:
     assert dict(tape.drop("received").schema) == {
         "exchange": pl.String,
@@ -261,6 +263,7 @@ def test_trades_are_in_order_with_ids_that_count_up(tape: pl.DataFrame, market: 
     assert (rows["received"] > rows["timestamp"]).all()
 
 
+@pytest.mark.slow
 @each_row("market", MARKETS)
 def test_prices_and_amounts_are_decimals_on_their_grids(tape: pl.DataFrame, market: DemoMarket) -> None:
     rows = of(tape, market)

@@ -17,6 +17,7 @@ numbers = st.none() | st.sampled_from([0.0, -0.0, 1.0, float("inf"), float("nan"
 rows = st.lists(st.tuples(words, numbers, st.none() | st.integers(0, 2)), max_size=12)
 
 
+@pytest.mark.slow
 @given(
     rows,
     st.permutations(["word", "number", "count"]),

@@ -45,6 +45,7 @@ def _walked(times: pl.Series, session: Session, regular: Session | None) -> list
 START = datetime(2024, 10, 30, tzinfo=UTC)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.integers(0, 60 * 24 * 40), min_size=1, max_size=60),
@@ -106,6 +107,7 @@ OF_FUTURES = Session(
 )
 
 
+@pytest.mark.slow
 @each_row(
     ("regular", "left"),
     [

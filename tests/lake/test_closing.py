@@ -60,6 +60,7 @@ def finality(lake: Lake, symbol: str = "A", **options: Any) -> dict[str, bool]:
     return {name: bool(frame["is_final"].all()) for name, frame in methods.items()}
 
 
+@pytest.mark.slow
 def test_a_closed_recording_is_final_to_its_last_interval(lake: Lake) -> None:
     assert not any(finality(lake).values())
     assert lake.closed_at("X", "A") is None
@@ -71,6 +72,7 @@ def test_a_closed_recording_is_final_to_its_last_interval(lake: Lake) -> None:
     assert all(finality(lake, "B").values())
 
 
+@pytest.mark.slow
 def test_closing_changes_no_point_and_events_that_follow_open_it_again(lake: Lake) -> None:
     with tidytape.Client.local(lake.path) as client:
         before = client.candles(interval="1h", **DAY)
@@ -122,6 +124,7 @@ def remote(lake: Lake, tmp_path: Path) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_offline_an_open_recording_comes_without_its_last_interval_and_says_so(
     lake: Lake, remote: Any
 ) -> None:

@@ -57,6 +57,7 @@ def aged(lake: Lake, seconds: float) -> None:
         os.utime(path, (then, then))
 
 
+@pytest.mark.slow
 def test_keeping_does_all_and_changes_no_row(lake: Lake, tape) -> None:
     fill(lake, tape, range(20))
     before = rows_of(lake)
@@ -70,6 +71,7 @@ def test_keeping_does_all_and_changes_no_row(lake: Lake, tape) -> None:
     assert keep(Lake(lake.path)) == ()
 
 
+@pytest.mark.slow
 def test_versions_within_the_retention_stay_readable(lake: Lake, tape) -> None:
     fill(lake, tape, range(12))
     keep(lake)
@@ -79,6 +81,7 @@ def test_versions_within_the_retention_stay_readable(lake: Lake, tape) -> None:
         assert lake.at({"trades": version}).scan("trades").collect().height == 20 * version
 
 
+@pytest.mark.slow
 def test_older_entries_of_the_log_go_up_to_a_checkpoint(lake: Lake, tape) -> None:
     fill(lake, tape, range(6))
     keep(lake)
@@ -95,6 +98,7 @@ def test_older_entries_of_the_log_go_up_to_a_checkpoint(lake: Lake, tape) -> Non
         lake.at({"trades": newest - 1}).scan("trades").collect()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stated", "goes"), [("interval 2 weeks", False), ("interval 1 day", True)])
 def test_a_longer_retention_that_the_table_states_counts(
     lake: Lake, tape, *, stated: str, goes: bool

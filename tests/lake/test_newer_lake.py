@@ -325,6 +325,7 @@ def test_an_ingest_into_a_newer_lake_is_refused_as_a_whole(path: Path, tmp_path:
     assert versions(path) == before
 
 
+@pytest.mark.slow
 def test_the_check_tells_of_columns_that_it_does_not_look_at(path: Path) -> None:
     add_column(path, "trades")
     report = hygiene.check(Lake(path), tables=["trades"], checks=["keys"], progress=False)

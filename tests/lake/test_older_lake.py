@@ -246,6 +246,7 @@ def minutes_of(lake: Lake, name: str) -> pl.DataFrame:
     return found.collect().sort(RECIPES[name].table.key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compacted", [False, True])
 def test_a_lake_in_which_every_trade_had_a_side_takes_trades_without(sided, tape, compacted):
     sideless = tape(600, 1_200).with_columns(side=pl.lit(None, pl.String))

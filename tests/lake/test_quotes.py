@@ -49,6 +49,7 @@ def quotes(frame: pl.DataFrame) -> list[bytes]:
     return [bits(quote) for quote in frame.sort("timestamp")["quote_amount"]]
 
 
+@pytest.mark.slow
 @settings(max_examples=often(15, thoroughly=300), deadline=None)
 @given(tapes(), tapes())
 def test_every_amount_comes_back_to_the_last_bit(first, second):

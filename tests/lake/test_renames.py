@@ -55,6 +55,7 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
+@pytest.mark.slow
 @each_row("at", [RENAMED, AT, "2024-09-01T05:00:00Z", "2024-09-01T07:00:00+02:00"])
 def test_the_registry_notes_it(at: Any, tmp_path: Path) -> None:
     lake = empty_lake(tmp_path / str(at).replace(":", ""))
@@ -108,6 +109,7 @@ def test_what_cannot_be_a_renaming_is_refused(lake: Lake) -> None:
         writer.rename("X", "NEXTUSDT", "MATICUSDT", at=RENAMED + 2 * HOUR)
 
 
+@pytest.mark.slow
 def test_the_lists_have_both_facts_and_those_of_other_markets_do_not_change(lake: Lake) -> None:
     def body() -> bytes:
         now = lake.now()
@@ -135,6 +137,7 @@ def reason(lake: Lake, symbol: str, start: float, end: float, **more: Any) -> An
     return next(iter(answer.metadata.reason), None)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 def test_reasons_name_the_other_symbol(lake: Lake) -> None:
     lake.writer().rename("X", "MATICUSDT", "POLUSDT", at=RENAMED)
@@ -157,6 +160,7 @@ def test_reasons_name_the_other_symbol(lake: Lake) -> None:
     assert read_notes(b'[{"code":"QUIET"}]')[0].renamed_at is None  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_the_events_stay_and_a_group_of_a_coin_adds_both_up(lake: Lake) -> None:
     lake.writer().register(
         pl.DataFrame(

@@ -115,6 +115,7 @@ def growing(first: int, last: int) -> Rows:
     return dict.fromkeys(range(first, last), 10.0) | {last: 3.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlap", [1, 3, 9])
 def test_daily_downloads_end_in_the_candles_of_the_last_one(lake: Lake, overlap: int) -> None:
     for day in range(1, 9):
@@ -135,6 +136,7 @@ def test_each_market_and_length_has_its_last_candle(lake: Lake) -> None:
     assert lake.scan("candles").filter(pl.col("interval") == MINUTE).collect().height == 2
 
 
+@pytest.mark.slow
 def test_the_cases_of_daily_downloads(lake: Lake, tmp_path: Path) -> None:
     """The values of the cases, by hand."""
     head = "timestamp,open,high,low,close,volume\n"

@@ -200,6 +200,7 @@ def test_the_mid_is_drawn_where_both_sides_are_known(ax):
     assert plot.book_heatmap(book(*ROWS[:2]), ax=ax).mid is None
 
 
+@pytest.mark.slow
 def test_the_picture_shows_the_market_and_not_what_rests_far_away(ax):
     near = [
         (m, side, 100.0 + m + sign * n, 5.0) for m in range(9) for n in range(1, 40) for side, sign in SIDES

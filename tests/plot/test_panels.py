@@ -123,6 +123,7 @@ def test_a_panel_without_data_says_so_and_the_others_are_drawn(hours, levels, ax
     assert any(any(texts) for texts in prices.values()) == known
 
 
+@pytest.mark.slow
 def test_candles_without_volume_keep_their_times(hours, levels, axes):
     drawn = plot.candles_with_profile(
         hours(*((*row[:5], None) for row in CANDLES)), levels(*LEVELS), axes=axes

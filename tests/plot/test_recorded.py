@@ -65,6 +65,7 @@ def chains(recorded: Path, tmp_path: Path) -> pl.LazyFrame:
     return lake.scan("option_quotes")
 
 
+@pytest.mark.slow
 def test_both_term_structures_of_three_chains(recorded: Path, chains: pl.LazyFrame) -> None:
     """Volatility at the money and 25-delta skew, as drawn, are those of plain Python."""
     volatility = aggregate.implied_volatility(chains, interval="1h").collect()

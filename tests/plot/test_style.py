@@ -89,6 +89,7 @@ def test_a_time_axis_says_which_days_it_shows(hours, zone, days):
     assert ax.xaxis.get_offset_text().get_text() == days
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [2, 730])
 def test_what_is_around_the_data_is_of_no_day(hours, length):
     ax = axes("white")

@@ -111,6 +111,7 @@ def test_what_is_of_another_market_is_named_in_the_title(demo):
     assert titled(plot.book_heatmap(book, trades=trades)).endswith("15m, trades of DEMO_SPOT BTCUSDT")
 
 
+@pytest.mark.slow
 def test_levels_of_two_heights_are_refused(demo):
     fine = demo.volume_profile(interval="1h", **MARKET)
     coarse = demo.volume_profile(interval="1h", block_size=50, **MARKET)

@@ -49,6 +49,7 @@ def test_the_profile_equals_the_plain_loop(tape, size, rule):
     assert found == pytest.approx({key: float(volume) for key, volume in wanted.items()}, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(tapes, sizes, rules)
 def test_volume_is_kept(tape, size, rule):
     total = sum(volume for *_, volume in tape)

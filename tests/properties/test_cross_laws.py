@@ -137,6 +137,7 @@ def test_candles_are_those_of_a_loop(cells):
     assert close(got.rows(), oracle.consolidated(rows.to_dicts()))
 
 
+@pytest.mark.slow
 @few
 @given(rates, st.floats(1e-3, 1e9))
 def test_equal_weights_give_the_mean(rate, weight):
@@ -270,6 +271,7 @@ reports = st.sampled_from([None, "null", 0.0, 1.0, 2.0, 7.0])
 """Open interest that a market reports: no row, a row with a null, or a number."""
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(reports, st.sampled_from([None, 0.1, -0.2, 0.4])), min_size=1, max_size=4))
 def test_absent_and_unknown_mean_the_same_in_groups_and_across(members):
     names = [

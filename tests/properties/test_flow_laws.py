@@ -93,6 +93,7 @@ def test_large_shares_equal_the_plain_loop(rows, at_least, twentieths):
     )
 
 
+@pytest.mark.slow
 @quick
 @given(prices, bands)
 def test_quadrants_equal_the_plain_words(rows, bands):

@@ -146,6 +146,7 @@ def test_the_best_pair_is_that_of_a_loop(rates, costs):
     assert found == ([] if wanted is None else [wanted])
 
 
+@pytest.mark.slow
 @given(venues)
 def test_spreads_are_antisymmetric_and_add_along_a_path(rates):
     frame = funding.spread(across(rates))

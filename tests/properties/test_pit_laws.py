@@ -99,6 +99,7 @@ def test_engines_join_alike(decisions, facts, minutes):
 strikes = st.sampled_from([0.0, -0.0, 1.0, None])
 
 
+@pytest.mark.slow
 @few
 @given(
     st.lists(st.tuples(keys, strikes, st.none() | times), max_size=8),
@@ -153,6 +154,7 @@ def test_each_decision_sees_the_view_of_its_time(decisions, facts):
         assert row["fact"] == (view["fact"][-1] if len(view) else None)
 
 
+@pytest.mark.slow
 @few
 @given(told, times, times)
 def test_views_only_grow(facts, one, other):

@@ -204,6 +204,7 @@ def test_filling_adds_no_volume_and_resampling_undoes_it(tape, length):
     assert_frame_equal(traded.drop("coverage"), candles(tape, interval="1h"), check_exact=True)
 
 
+@pytest.mark.slow
 @given(
     tapes(), st.lists(st.tuples(st.integers(-(10**13), 10**13), st.integers(1, 9)), unique_by=lambda r: r[0])
 )

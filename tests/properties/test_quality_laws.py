@@ -268,6 +268,7 @@ def test_a_scale_changes_no_finding(values, power):
         assert hours(scaled, check, frozen=2, unit_jump=2) == hours(frame, check, frozen=2, unit_jump=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finding", ["frozen_price", "unit_jump", "outlier"])
 def test_the_loops_find_something(finding):
     """The laws above would hold of nothing, too."""

@@ -176,12 +176,14 @@ metas = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(fields=markets)
 def test_a_markets_query_is_what_its_parameters_say(fields: dict[str, Any]) -> None:
     query = MarketsQuery(**fields)
     assert MarketsQuery.from_params(parse_qsl(urlencode(query.to_params()))) == query
 
 
+@pytest.mark.slow
 @given(fields=metas)
 def test_a_meta_query_is_what_its_parameters_say(fields: dict[str, Any]) -> None:
     query = MetaQuery(**fields)
@@ -293,6 +295,7 @@ def test_split_covers_the_window_exactly(fields: dict[str, Any]) -> None:
     assert all(part.points == most for part in parts[:-1])
 
 
+@pytest.mark.slow
 @given(fields=long_windows(lambda name: DATA_TYPES[name].multiplier == 1))
 def test_split_of_a_1x_type_on_one_exchange_weighs_what_the_whole_formula_says(
     fields: dict[str, Any],

@@ -145,6 +145,7 @@ HOUR = 4 * QUARTER * 10**9
 COLUMNS = ("timestamp", *PRICES, "volume")
 
 
+@pytest.mark.slow
 @given(st.lists(moves, min_size=1, max_size=24), st.booleans())
 def test_candles_of_no_volume_that_moved_count_in_longer_intervals(moves, repeats):
     candles = quarters(moves, repeats=repeats)

@@ -241,6 +241,7 @@ def test_a_gap_is_no_return_and_a_market_that_closes_has_a_volatility(tmp_path: 
     assert float(row["Change σ"]) == pytest.approx(change / usual_move, abs=0.01)
 
 
+@pytest.mark.slow
 def test_prices_that_stand_still_have_no_change_in_sigma(tmp_path: Path) -> None:
     hours = np.arange(48)
     moving = np.where(hours % 2, 101.0, 100.0)
@@ -254,6 +255,7 @@ def test_prices_that_stand_still_have_no_change_in_sigma(tmp_path: Path) -> None
     assert rows["MOVE-USD"]["Change"] == "1.00%"
 
 
+@pytest.mark.slow
 def test_a_short_recording_gives_a_report_of_its_span_and_shares_as_wide_as_the_hour(tmp_path: Path) -> None:
     start = int(datetime(2026, 7, 10, 9, tzinfo=UTC).timestamp())
     minute = pl.int_range(40, eager=True)

@@ -108,6 +108,7 @@ def test_the_same_tape_gives_the_same_bytes_elsewhere_and_later(
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(page.text.encode()).digest()
 
 
+@pytest.mark.slow
 def test_the_last_bit_of_a_number_does_not_decide_what_a_table_shows() -> None:
     for style in ("number", "amount", "percent", "points"):
         for tie in (42.825, 0.42825, 1_000.125, 0.0312345):
@@ -181,6 +182,7 @@ def test_a_study_of_ones_own_gets_the_sections_that_it_has_answers_for(tmp_path:
     )  # and says what it lacks
 
 
+@pytest.mark.slow
 def test_answers_that_overlap_are_drawn_once(tmp_path: Path) -> None:
     asked = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h"}
     with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
@@ -319,6 +321,7 @@ def test_a_study_of_market_profiles_alone_shows_them_and_not_those_of_candles(tm
     assert shown[6] == f"{wanted['value_area_share']:.2%}"
 
 
+@pytest.mark.slow
 def test_one_side_is_not_shown_as_the_whole(tmp_path: Path) -> None:
     study = _about_a_day(
         tmp_path / "study.tape",

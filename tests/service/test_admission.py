@@ -163,6 +163,7 @@ def test_readers_of_a_query_do_not_wait_for_other_look_ups_of_the_key_that_opens
     asyncio.run(read())
 
 
+@pytest.mark.slow
 def test_keys_take_turns_at_what_is_live(traded: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     may_end, began = threading.Event(), []
 

@@ -122,6 +122,7 @@ def test_the_window_is_half_open_and_buckets_are_whole(service: Any, window: Any
     assert [(one["timestamp"]["s"] - T0, one["volume"]) for one in points(body)] == [(60, 0.75)]
 
 
+@pytest.mark.slow
 def test_coin_selects_every_market_of_the_venues(service: Any, window: Any) -> None:
     params = window(rawSymbol=None, coin="BTC", exchange=["ALPHA", "BETA"])
     body = service.get("/v1/points", params=params).json()

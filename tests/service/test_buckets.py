@@ -289,6 +289,7 @@ def test_killed_and_started_again(
     run(buckets.close())
 
 
+@pytest.mark.slow
 def test_frozen_and_thawed(fragile_redis: RedisServer, run: Any) -> None:
     buckets = RedisBuckets(fragile_redis.url, timeout=0.5)
     assert run(outcome(buckets)).used == 1

@@ -190,6 +190,7 @@ def test_gaps_are_filled_from_the_newer_of_candle_and_trade(lake: Lake) -> None:
     assert inside.height == 60
 
 
+@pytest.mark.slow
 def test_the_last_close_inside_of_the_trades_is_a_trade(tmp_path: Path) -> None:
     events = trades([0, MINUTE, 10 * MINUTE + 1], price=200.0)
     lake = made(tmp_path, [recorded(MINUTE, range(0, 3 * MINUTE, MINUTE), each=0.0)], events)

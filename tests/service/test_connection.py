@@ -163,6 +163,7 @@ def test_what_follows_a_good_request_and_is_none_is_refused_after_its_answer(ser
     assert refused(rest) == "INVALID_REQUEST"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent",
     [
@@ -205,6 +206,7 @@ def test_a_target_with_the_whole_address_is_answered(server: Any, form: bytes) -
         assert (status, json.loads(body)["window_seconds"]) == (200, 60)
 
 
+@pytest.mark.slow
 def test_a_body_that_breaks_off_or_is_none_is_survived(server: Any) -> None:
     for body in (b"Content-Length: 1000\r\n\r\nhalf", b"Transfer-Encoding: chunked\r\n\r\nZZ\r\nnonsense"):
         said(server, GOOD[:-2] + body)
@@ -242,6 +244,7 @@ def test_hundreds_of_half_requests_keep_nobody_else_waiting(server: Any) -> None
     is_well(server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /v1/us", GOOD[:-2], GOOD[:-2] + b"Content-Length: 9\r\n\r\nh", GOOD + b"GET /"]
 )

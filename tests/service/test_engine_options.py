@@ -151,6 +151,7 @@ def test_each_side_has_its_own_last_close(get: Get) -> None:
     assert rows(only, "close") == rows(sells, "close")
 
 
+@pytest.mark.slow
 def test_nothing_is_invented_before_the_first_trade(get: Get) -> None:
     (series,) = bought(get(rawSymbol="ETHUSDT", gapfill="true"))
     assert rows(series, "close") == [(minute, 10.0) for minute in (1, 2, 3, 4)]
@@ -186,6 +187,7 @@ def test_usd_multiplies_the_volume_by_the_price_and_leaves_the_prices(get: Get) 
     assert rows(profile, "profile") == [(0, [100.0, 10.0, 0.0, 101.0, 0.0, 20.2, 103.5, 41.4, 0.0])]
 
 
+@pytest.mark.slow
 def test_another_quote_is_worth_what_its_own_market_says(get: Get) -> None:
     (series,) = bought(get(rawSymbol="BTCEUR", **USD))
     assert rows(series, "close", "volume") == [(1, 80.0, 100.0), (2, 81.0, 121.5)]
@@ -239,6 +241,7 @@ def test_a_group_sums_usd_and_keeps_the_extremes(get: Get) -> None:
     assert first["lastTimestamp"] == {"s": T0 + 62}
 
 
+@pytest.mark.slow
 def test_what_the_members_share_names_the_group(get: Get) -> None:
     (series,) = bought(get(**VENUES, normalizedSymbol="ETH-USDT"))
     assert named(series) == {
@@ -296,6 +299,7 @@ def test_prices_in_quotes_that_cannot_be_compared_are_not_grouped(get: Get) -> N
     assert rows(alone, "close", "volume") == [(1, 80.0, 100.0), (2, 81.0, 121.5)]
 
 
+@pytest.mark.slow
 def test_grouping_venues_needs_a_tier_and_weighs_more(get: Get) -> None:
     asked = {**VENUES, "normalizedSymbol": ["BTC-USDT", "BTC-USD"]}
     refused = get("basic", **asked)

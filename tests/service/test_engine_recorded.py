@@ -84,6 +84,7 @@ def test_open_interest_of_a_market_without_trades_is_worth_its_recorded_close(la
     assert points["close"].to_list() == [200.0, 200.0]
 
 
+@pytest.mark.slow
 def test_a_recorded_close_fills_gaps(lake: Lake) -> None:
     points = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (30, 32), exchange="C", raw_symbol="BTC", gapfill=True)
     assert points.select("close", "volume").rows() == [(100.0, 0.0)] * 2
@@ -143,6 +144,7 @@ def test_a_client_sees_the_coverage_of_a_group_in_any_form(lake: Lake) -> None:
     assert decode(body, "TRADE_SIDE_AGNOSTIC_AGG").select(own).equals(candles.select(own))
 
 
+@pytest.mark.slow
 def test_a_day_is_of_minutes_where_candles_of_hours_end(lake: Lake) -> None:
     lake.writer().append("candles", recorded("E", HOUR, 12), source="hours")
     lake.writer().append("candles", recorded("E", HOUR // 60, 24 * 60), source="minutes")

@@ -370,6 +370,7 @@ def test_a_block_size_that_makes_too_many_levels_is_refused_before_and_after_a_r
         rollup(Lake(busy), progress=False)
 
 
+@pytest.mark.slow
 def test_the_exact_number_of_levels_is_known_from_minutes(busy: Path) -> None:
     lake, asked = Lake(busy), query("TPO_AGG", interval="1d", block_size="0.01")
     engine = Engine(lake, limits=Limits(None, 4_000))
@@ -387,6 +388,7 @@ def test_the_exact_number_of_levels_is_known_from_minutes(busy: Path) -> None:
     assert estimated(asked, subjects, Statistics(lake)).made / 4 == pytest.approx(exact, rel=1)
 
 
+@pytest.mark.slow
 def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp_path: Path) -> None:
     import shutil
 

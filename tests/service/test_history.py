@@ -46,6 +46,7 @@ def test_a_tier_that_sees_nothing_is_told_with_those_that_do(lake: Lake) -> None
     assert len(out_of_history(lake, every, TIERS, now=MIDNIGHT + 400 * DAY)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("days", "told"), [(90, 0), (91, 1)])
 def test_it_is_told_on_the_day_on_which_the_service_begins_to_refuse(
     lake: Lake, days: int, told: int
@@ -57,6 +58,7 @@ def test_it_is_told_on_the_day_on_which_the_service_begins_to_refuse(
     assert (first > NEWEST) == bool(told)
 
 
+@pytest.mark.slow
 def test_where_no_tier_is_deep_enough_that_is_told(lake: Lake) -> None:
     tiers = {"basic": TIERS["basic"]}
     (told,) = out_of_history(lake, [key("basic")], tiers, now=NEWEST + 1000 * DAY)

@@ -228,6 +228,7 @@ def test_market_profiles_of_each_block_are_their_own(lake: Lake, minutes: int) -
     require_same(lake, query("TPO_AGG", interval="1d", tpo_block_minutes=minutes))
 
 
+@pytest.mark.slow
 def test_funding_of_each_interval_is_its_own(lake: Lake) -> None:
     hourly = query("FUNDING_RATE_AGG", funding_interval="1h")
     for asked in (query("FUNDING_RATE_AGG"), hourly, query("FUNDING_RATE_AGG")):

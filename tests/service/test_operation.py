@@ -118,6 +118,7 @@ def test_an_answer_that_is_known_is_not_made_again(ask: Any, service: Any) -> No
     assert ask(If_None_Match=f'"a", {tag}').status_code == 304
 
 
+@pytest.mark.slow
 def test_other_answers_have_other_tags(ask: Any) -> None:
     tags = [
         ask().headers["etag"],

@@ -57,6 +57,7 @@ def client(lake: Lake) -> Iterator[Client[pl.DataFrame]]:
         yield local
 
 
+@pytest.mark.slow
 def test_every_field_comes_back_with_each_of_its_outcomes(client: Any) -> None:
     assert set(EVERY_FIELD) == set(PREDICTION_MARKET_ENTRY.names)
     got = client.markets()
@@ -78,6 +79,7 @@ def test_every_field_comes_back_with_each_of_its_outcomes(client: Any) -> None:
             )
 
 
+@pytest.mark.slow
 def test_other_venues_have_no_such_field(client: Any) -> None:
     assert "prediction_markets" not in client.markets(exchange="ALPHA").columns
     assert "prediction_markets" not in client.markets(exchange="P", symbol_filter="33").columns
@@ -91,17 +93,20 @@ def test_pages_with_and_without_them_make_one_list(lake: Lake) -> None:
     assert listed["prediction_markets"].is_null().to_list() == [True, False, False, True]
 
 
+@pytest.mark.slow
 def test_pandas_has_them_too(lake: Lake) -> None:
     with Client.local(lake.path, backend="pandas") as client:
         listed = client.markets(exchange="P")
     assert listed["prediction_markets"][0][0]["slug"] == "rain-in-may"
 
 
+@pytest.mark.slow
 def test_distinct_tells_markets_without_a_symbol_apart(client: Any, lake: Lake) -> None:
     lake.writer().register(pl.DataFrame({"exchange": ["P"], "raw_symbol": ["44"]}))
     assert client.markets(exchange="P", distinct=True)["raw_symbol"].to_list() == ["11", "22", "33", "44"]
 
 
+@pytest.mark.slow
 def test_a_lake_without_the_table_lists_its_markets(lake: Lake) -> None:
     folder = Path(lake.path, "prediction_markets")
     for file in sorted(folder.rglob("*"), reverse=True):

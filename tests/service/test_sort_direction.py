@@ -6,6 +6,7 @@ from pathlib import Path
 
 import orjson
 import polars as pl
+import pytest
 
 from lakes import empty_lake
 from tidytape.lake import TABLES
@@ -17,6 +18,7 @@ T0 = 1_723_161_600  # 2024-08-09T00:00:00Z
 NAMES = ("exchange", "raw_symbol", "side")
 
 
+@pytest.mark.slow
 def test_trades_of_one_time_are_reversed_too(tmp_path: Path) -> None:
     trades = pl.DataFrame(
         {

@@ -300,6 +300,7 @@ def test_late_readers_of_one_place_share_a_difference_and_those_that_leave_do_no
     run(work)
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_key_do_not_fill_the_queue(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_PARTS_OF_KEY", 2)
     at_once = [0]
@@ -442,6 +443,7 @@ def test_a_revoked_key_and_a_service_that_ends_end_the_streams_with_a_token(run:
     run(work)
 
 
+@pytest.mark.slow
 def test_without_a_start_the_stream_begins_with_the_interval_in_progress(run: Run) -> None:
     async def work(lake: Lake) -> None:
         add(lake, 1, 5, 65)

@@ -97,6 +97,7 @@ def test_with_a_name_only_that_exchange_counts(tmp_path: Path) -> None:
     assert body["notes"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "wire"),
     [("max_depth", "maxDepth"), ("funding_interval", "transform.normalize.fundingInterval")],

@@ -50,6 +50,7 @@ def stream(frame: pl.DataFrame, **column: Any) -> bytes:
     return sink.getvalue()
 
 
+@pytest.mark.slow
 @each_row("name", sorted(reserved_names("TPO_AGG")))
 @each_row("value", ["x", 0.5])
 def test_a_field_of_a_level_with_a_name_of_ours_replaces_nothing(name: str, value: Any) -> None:
@@ -85,6 +86,7 @@ def test_a_stream_with_a_block_in_progress_is_refused(value: Any) -> None:
         from_arrow(stream(PLAIN, **{IN_PROGRESS: pa.array([value])}), "TPO_AGG")
 
 
+@pytest.mark.slow
 @each_row("name", ["price", "volume", "block_ids", "tpo_count", "first_touch_block"])
 def test_levels_keep_their_columns_if_sessions_have_one_of_the_same_name(name: str) -> None:
     frame = frame_of({name: 7}, {})

@@ -174,6 +174,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "table", "file"), REFUSED)
 @pytest.mark.parametrize(
     "exchange",
@@ -190,6 +191,7 @@ def test_what_counts_contracts_is_refused_until_it_is_said(write, lake, layout, 
     assert amounts(lake, table) == [12 * 100 / 50000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("symbol", "exchange"),
     [

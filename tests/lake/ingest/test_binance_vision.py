@@ -320,6 +320,7 @@ def test_open_interest_is_in_coin_where_trades_are_contracts(recorded):
     }
 
 
+@pytest.mark.slow
 def test_equal_rates_of_two_markets_are_two_files(write, lake):
     rates = ("calc_time,funding_interval_hours,last_funding_rate", "1723161600000,8,0.0001")
     for symbol in ("BTCUSDT", "ETHUSDT", "BTCUSDT"):

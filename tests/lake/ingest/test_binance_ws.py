@@ -102,6 +102,7 @@ def test_other_messages_are_counted(write, log, lake):
     assert report.files[0].lines == 5
 
 
+@pytest.mark.slow
 def test_several_symbols_in_one_file(write, log, lake):
     lines = [log.trade(1), log.trade(1, s="ETHUSDT", p="2600"), log.update(3, 5, bids=[["10", "1"]])]
     report = take(write(*lines), lake)
@@ -113,6 +114,7 @@ def test_several_symbols_in_one_file(write, log, lake):
         take(write(*lines, log.trade(2)), lake, coin="BTC")
 
 
+@pytest.mark.slow
 def test_one_symbol_of_several_can_be_taken(write, log, lake):
     path = write(log.trade(1), log.trade(1, s="ETHUSDT", p="2600"))
     assert take(path, lake, raw_symbol="ETHUSDT").trades_new == 1

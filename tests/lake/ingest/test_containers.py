@@ -301,6 +301,7 @@ def test_one_trade_in_any_container(lake: Lake, tmp_path: Path, container: str) 
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_export_in_utf16(lake: Lake, path: Path) -> None:
     rows = (
         "timestamp,price,amount,side",

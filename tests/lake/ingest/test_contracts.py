@@ -92,6 +92,7 @@ def test_contracts_after_coins_are_refused(write, lake):
         take(write(HEAD, row(2), name="b"), lake, contract="vanilla")
 
 
+@pytest.mark.slow
 def test_a_market_without_events_may_get_another_contract(write, lake):
     lake.writer().register(
         pl.DataFrame(
@@ -228,6 +229,7 @@ def test_the_coins_of_the_venue_are_agreed_with_or_refused(count, price, off):
 decimals = st.decimals(min_value=Decimal("0.00000001"), max_value=Decimal(10**6), places=4).filter(bool)
 
 
+@pytest.mark.slow
 @given(
     count=st.integers(1, 10**6),
     size=st.sampled_from(["0.1", "0.001", "0.01", "10", "100", "0.0001", "7", "2.5"]),

@@ -72,6 +72,7 @@ def test_a_contract_that_no_list_describes_is_refused(write, lake):
     assert lake.scan("open_interest").collect()["quote_amount"].to_list() == [574_264_600.0]
 
 
+@pytest.mark.slow
 def test_open_interest_of_a_quanto_contract_is_no_number_of_coins(write, lake):
     report = put(write(ADDRESS + json.dumps([CONTRACT | {"isInverse": False, "isQuanto": True}])), lake)
     assert dict(report.files[0].ignored) == {"open interest of a quanto contract": 1}

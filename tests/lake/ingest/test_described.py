@@ -93,6 +93,7 @@ def stored(folder, content, layout, market=X, table="trades"):
     return lake.scan(table).collect().drop("sequence", strict=False)  # the number of the line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_however_trades_are_written_the_lake_holds_the_same(tmp_path, way):
     content, layout = WAYS[way]
@@ -101,6 +102,7 @@ def test_however_trades_are_written_the_lake_holds_the_same(tmp_path, way):
     assert_frame_equal(stored(tmp_path / "other", content, layout), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [Feather(), Parquet()])
 def test_frames_in_files(tmp_path, layout):
     frame = pl.DataFrame(OBJECTS).with_columns(pl.col("timestamp").str.to_datetime(time_zone="UTC"))
@@ -111,6 +113,7 @@ def test_frames_in_files(tmp_path, layout):
 CANDLE = "timestamp,open,high,low,close,volume"
 
 
+@pytest.mark.slow
 def test_times_of_ends(tmp_path):
     starts = stored(
         tmp_path / "a", f"{CANDLE}\n2024-08-08T00:00:00Z,1,2,1,2,3\n2024-08-08T00:01:00Z,2,3,2,3,4\n",
@@ -137,6 +140,7 @@ def test_candles_without_values_are_left_out_and_counted(tmp_path, empty):
     assert dict(report.files[0].ignored) == {"candle without prices or volume": 1}
 
 
+@pytest.mark.slow
 def test_a_volume_with_another_name_is_asked_for_and_none_is_null(tmp_path):
     layout = Csv(table="candles", interval="1d", time_unit="date")
     with pytest.raises(QueryError, match="expected volume mapped to one of the columns"):
@@ -189,6 +193,7 @@ def test_a_first_line_that_is_a_row_is_no_header(tmp_path):
     assert not is_row(["", "open", "24h volume"])
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     st.sampled_from(["America/New_York", "Europe/Warsaw", "Asia/Kolkata", "Australia/Lord_Howe"]),
@@ -220,6 +225,7 @@ def test_zones_that_there_are_not(zone):
         Csv(time_zone=zone)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.from_regex(r"[A-Z]{3,12}(_(INVERSE|PERP|FUTURES))?", fullmatch=True))
 def test_what_a_kind_counts_does_not_hang_on_the_name_of_the_exchange(tmp_path_factory, exchange):
@@ -272,6 +278,7 @@ def auto(folder, content, name, **stated):
     return lake.scan("candles").sort("timestamp").collect()
 
 
+@pytest.mark.slow
 def test_what_the_caller_states_goes_before_the_kind(tmp_path):
     name = "DAT_ASCII_EURUSD_M1_202408.csv"
     (tmp_path / "utc").mkdir()

@@ -49,6 +49,7 @@ FACTORS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([table.name for table in COUNTED]),
     st.lists(DECIMALS, min_size=1, max_size=20),
@@ -82,6 +83,7 @@ def test_each_number_is_the_float_nearest_to_the_decimal(
             assert got.filter(raw_symbol=UNITS["raw_symbol"])[column.name].to_list() == want, column.name
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.one_of(st.floats(), DECIMALS.map(float), st.integers(-(10**6), 10**6).map(float))),
     FACTORS,
@@ -171,6 +173,7 @@ def rows_of(lake: Lake, table: str) -> pl.DataFrame:
     return rows.sort("timestamp", maintain_order=True)
 
 
+@pytest.mark.slow
 @each_row("table", list(FILES))
 def test_units_and_coins_of_one_market_are_the_same_rows(
     table: str, write: Callable[..., Path], tmp_path: Path
@@ -191,6 +194,7 @@ def test_units_and_coins_of_one_market_are_the_same_rows(
     assert (in_units.markets()["factor"].item(), in_coins.markets()["factor"].item()) == (1000.0, None)
 
 
+@pytest.mark.slow
 def test_both_markets_of_a_coin_are_in_one_sum(write: Callable[..., Path], lake: Lake) -> None:
     ingest(write(*trades(0), name="u"), lake, layout="csv", **UNITS)
     ingest(write(*trades(3), name="c"), lake, layout="csv", exchange="Y", raw_symbol="PEPEUSDT")
@@ -280,6 +284,7 @@ def test_what_a_symbol_says_of_a_known_coin(coin: str, raw_symbol: str, want: in
     assert multiple_of(coin, "X", raw_symbol) == want
 
 
+@pytest.mark.slow
 @given(
     st.text("ABCDEHSU", min_size=1, max_size=6),
     st.sampled_from(["1000", "10000", "1000000", "1M"]),
@@ -301,6 +306,7 @@ def factor_of(lake: Lake) -> Any:
     return lake.markets().select("coin", "factor").row(0)
 
 
+@pytest.mark.slow
 def test_the_report_says_that_a_factor_was_read(write: Callable[..., Path], lake: Lake) -> None:
     report = ingest(write(*trades(0)), lake, layout="csv", **UNITS)
     assert "1 market of X, whose unit is 1,000 PEPE" in str(report)
@@ -312,6 +318,7 @@ def test_the_report_says_that_a_factor_was_read(write: Callable[..., Path], lake
     assert factor_of(lake) == ("PEPE", 1000.0)
 
 
+@pytest.mark.slow
 @each_row(
     ("raw_symbol", "stated", "want"),
     [
@@ -351,6 +358,7 @@ def test_a_coin_of_hyperliquid_with_its_quote(write: Callable[..., Path], lake: 
     assert lake.markets().select("normalized_symbol", "factor").row(0) == ("PEPE-USD", 1000.0)
 
 
+@pytest.mark.slow
 def test_a_market_of_an_older_lake_keeps_its_unit(write: Callable[..., Path], lake: Lake) -> None:
     """A lake that was made before there were factors: its market is registered, and has none."""
     ingest(write(*trades(0)[:2]), lake, layout="csv", **UNITS, factor=1)
@@ -369,6 +377,7 @@ def test_a_market_of_an_older_lake_keeps_its_unit(write: Callable[..., Path], la
     assert factor_of(older) == ("1000PEPE", None)
 
 
+@pytest.mark.slow
 def test_events_without_a_registered_market_keep_their_unit(write: Callable[..., Path], lake: Lake) -> None:
     event = {**UNITS, "id": "a", "timestamp": 1, "sequence": 1, "side": "BUY", "price": 1.0, "amount": 1.0}
     lake.writer().append("trades", pl.DataFrame([event | {"quote_amount": 1.0}]), source="by hand")
@@ -377,6 +386,7 @@ def test_events_without_a_registered_market_keep_their_unit(write: Callable[...,
     assert set(lake.scan("trades").collect()["amount"]) == {1.0, *map(float, AMOUNTS)}
 
 
+@pytest.mark.slow
 def test_a_coin_that_is_named_later_is_asked_for_its_factor(write: Callable[..., Path], lake: Lake) -> None:
     """Units are in the lake, because nobody could read the symbol; under the name of the coin they would be wrong."""
     row = f"a,{DAY},buy,0.0123456,2.5"
@@ -393,6 +403,7 @@ def test_a_coin_that_is_named_later_is_asked_for_its_factor(write: Callable[...,
     assert ingest(write(*trades(0)[:2], name="c"), lake, **later).files[0].notes == ()
 
 
+@pytest.mark.slow
 def test_a_summary_of_options_in_the_registry_does_not_hide_the_factor(
     write: Callable[..., Path], lake: Lake
 ) -> None:
@@ -419,6 +430,7 @@ def test_what_is_no_factor_is_refused(factor: Any) -> None:
         Market(factor=factor)
 
 
+@pytest.mark.slow
 def test_contracts_are_converted_to_units_and_these_to_coins(write: Callable[..., Path], lake: Lake) -> None:
     """The size of a contract counts units, as its price is that of a unit."""
     ingest(write(*trades(0)), lake, layout="csv", **UNITS, contract="linear", contract_size=10)
@@ -434,6 +446,7 @@ def test_contracts_are_converted_to_units_and_these_to_coins(write: Callable[...
     )
 
 
+@pytest.mark.slow
 def test_the_factor_is_registered_before_the_events(
     write: Callable[..., Path], lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -453,6 +466,7 @@ def test_the_factor_is_registered_before_the_events(
     assert factor_of(lake) == ("1000PEPE", 1.0)
 
 
+@pytest.mark.slow
 def test_a_followed_log_has_the_factor_in_every_piece(tmp_path: Path) -> None:
     lines = [line + "\n" for line in trades(0)]
     whole, lake = empty_lake(tmp_path / "whole"), empty_lake(tmp_path / "lake")
@@ -470,6 +484,7 @@ def test_a_followed_log_has_the_factor_in_every_piece(tmp_path: Path) -> None:
     assert_frame_equal(lake.markets(), whole.markets())
 
 
+@pytest.mark.slow
 def test_one_file_of_both_markets(write: Callable[..., Path], lake: Lake) -> None:
     head, *units = trades(0)
     _, *coins = trades(3)
@@ -505,6 +520,7 @@ def stored(lake: Lake) -> tuple[pl.DataFrame, pl.DataFrame]:
     return trades_of_lake, lake.markets().sort("raw_symbol")
 
 
+@pytest.mark.slow
 @given(FILES_OF_MARKETS)
 @example(
     [{"1000PEPEUSDT"}, {"1000PEPEUSDT", "1000BONKUSDT"}]

@@ -46,6 +46,7 @@ def test_trades_of_older_answers_have_no_id(write, lake):
     assert lake.scan("trades").collect()["id"].n_unique() == 3
 
 
+@pytest.mark.slow
 def test_the_open_candle_is_left_out(write, lake):
     path = write(answer(CANDLES))
     with pytest.raises(QueryError, match="interval: left out, expected how long the candles of log are"):

@@ -157,6 +157,7 @@ def test_the_kinds_themselves_go_in(tmp_path: Path, hit: str) -> None:
     assert candles.height == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["symbol", "Ticker", "tic", "instrument"])
 def test_markets_of_a_column_that_nobody_mapped_do_not_become_one(tmp_path: Path, column: str) -> None:
     content = names(
@@ -178,6 +179,7 @@ TOLD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", TOLD)
 def test_a_file_under_another_name_that_tells_another_market_is_another_file(
     tmp_path: Path, told: str
@@ -201,6 +203,7 @@ OKX = names(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["BTC-USDT-trades-2024-08-08.csv", "renamed.csv"])
 @pytest.mark.parametrize("second", ["BTC-USDT-aggtrades-2024-08-08.csv", "BTC-USDT-aggTrades.csv"])
 def test_trades_and_aggregated_trades_of_okx_do_not_add_up(tmp_path: Path, first: str, second: str) -> None:

@@ -145,6 +145,7 @@ def test_other_markets_and_lakes_without_notes_take_any_kind(lake: Lake, tmp_pat
     assert ingest(path, lake, Csv(), market=BINANCE).trades_new == 1  # a file that does not say its kind
 
 
+@pytest.mark.slow
 def test_a_recording_of_trades_and_dumps(lake: Lake, tmp_path: Path, write: Any, log: Any) -> None:
     recording = write(log.trade(101, p="60000.00", q="0.10", T=T // 1000, m=False))
     spot = Market(exchange="BINANCE", category="SPOT")
@@ -165,6 +166,7 @@ def tardis(exchange: str, kind: str) -> str:
     return f"{head}\n{exchange},BTCUSDT,{T},{T + 5},{identity},buy,60000,0.1\n"
 
 
+@pytest.mark.slow
 def test_tardis_has_the_trades_of_binance(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "binance_trades_2025-03-01_BTCUSDT.csv"
     path.write_text(tardis("binance", "trades"))
@@ -175,6 +177,7 @@ def test_tardis_has_the_trades_of_binance(lake: Lake, tmp_path: Path) -> None:
     assert ingest(path, lake, Tardis(), market=Market(amount_unit="coin", exchange="BINANCE")).trades_new == 1
 
 
+@pytest.mark.slow
 def test_liquidations_have_kinds_too(lake: Lake, tmp_path: Path) -> None:
     head = (
         "time,side,order_type,time_in_force,original_quantity,price,average_price,order_status,last_fill_quantity,"

@@ -49,6 +49,7 @@ def test_every_layout_is_recognised_or_mapped():
         assert is_recognised != issubclass(layout, Mapped)
 
 
+@pytest.mark.slow
 @each_row(("name", "layout"), RECORDED.items())
 def test_the_recorded_files(recorded, name, layout):
     assert recognised(recorded / name) == layout

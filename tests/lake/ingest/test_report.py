@@ -167,6 +167,7 @@ def test_what_is_to_be_known_of_many_venues_is_told_once():
 HEAD = "exchange,symbol,timestamp,local_timestamp"
 
 
+@pytest.mark.slow
 def test_tables_whose_rows_are_of_no_registered_market_are_not_counted_by_market(lake, write):
     trades = write("timestamp,price,amount,side", "1723075200,60000,0.5,buy", name="trades.csv")
     quotes = write(

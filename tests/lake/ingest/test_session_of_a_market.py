@@ -61,6 +61,7 @@ def dates(lake: Lake) -> list[str]:
 # --- the registry ---
 
 
+@pytest.mark.slow
 @each_row(
     ("session", "text"),
     [
@@ -78,12 +79,14 @@ def test_the_registry_keeps_the_text_that_a_session_writes(session: Any, text: s
     assert shown.select("raw_symbol", "recorded_in", "session").rows() == [("ACME", None, text)]
 
 
+@pytest.mark.slow
 @each_row("session", ["09:30", "09:30-16:00 Nowhere Mon-Fri", "9-16 UTC Mon", "", 930, "XNYSE"])
 def test_what_is_no_session_is_refused(session: Any) -> None:
     with pytest.raises(QueryError, match=r"session|zone|open|calendar"):
         Market(session=session)
 
 
+@pytest.mark.slow
 def test_a_later_statement_replaces_an_earlier_one_and_silence_keeps_it(tmp_path: Path) -> None:
     lake = daily(tmp_path, "2024-08-07T00:00:00Z", session=STOCKS)
     layout = Csv(table="candles", interval="1d", columns={"timestamp": "time", "open": "o", "high": "h",
@@ -96,6 +99,7 @@ def test_a_later_statement_replaces_an_earlier_one_and_silence_keeps_it(tmp_path
         assert lake.markets()["session"].to_list() == [kept]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_in_the_lake_is_read_again_to_state_its_session(tmp_path: Path) -> None:
     lake = daily(tmp_path, "2024-08-07T00:00:00Z", "2024-08-08T13:30:00Z", skip_bad=True)
     assert dates(lake) == ["2024-08-07"]
@@ -119,6 +123,7 @@ def test_a_market_whose_session_nobody_stated_has_none(tmp_path: Path) -> None:
 # --- candles of days ---
 
 
+@pytest.mark.slow
 @each_row(
     ("session", "times", "expected"),
     [
@@ -141,6 +146,7 @@ def test_a_candle_of_a_session_is_stored_on_its_date(
     assert dates(daily(tmp_path, *times, session=session)) == expected
 
 
+@pytest.mark.slow
 @each_row(
     ("session", "time"),
     [
@@ -161,6 +167,7 @@ def test_other_starts_are_refused_with_a_hint(session: str | None, time: str, tm
     assert "2362" in time or "no candle of its length starts at" in str(raised.value)
 
 
+@pytest.mark.slow
 @each_row(
     ("session", "time", "allowed"),
     [
@@ -206,6 +213,7 @@ def test_a_candle_of_a_session_that_closes_after_its_date_is_refused(
         daily(tmp_path, time, session=session)
 
 
+@pytest.mark.slow
 def test_a_close_at_the_end_of_the_date_is_early_enough(tmp_path: Path) -> None:
     assert dates(daily(tmp_path, "2024-08-08T08:00:00Z", session=EXTENDED)) == ["2024-08-08"]
     assert dates(daily(tmp_path, "2024-01-10T00:00:00Z", session=EXTENDED)) == ["2024-01-10"]
@@ -213,6 +221,7 @@ def test_a_close_at_the_end_of_the_date_is_early_enough(tmp_path: Path) -> None:
     assert dates(daily(tmp_path, "2024-01-10T09:00:00Z", session=early)) == ["2024-01-10"]
 
 
+@pytest.mark.slow
 @given(session=st.sampled_from([*SESSIONS, EXTENDED, WHOLE]), day=st.integers(0, 3_000))
 def test_no_candle_that_moves_is_known_before_its_session_closes(session: str, day: int) -> None:
     stated = Session.parsed(session)
@@ -239,6 +248,7 @@ def test_two_candles_of_one_session_contradict_each_other(tmp_path: Path) -> Non
         daily(tmp_path, "2024-03-08T05:00:00Z", "2024-03-08T14:30:00Z", session=STOCKS)
 
 
+@pytest.mark.slow
 @given(
     session=st.sampled_from(SESSIONS),
     days=st.lists(st.integers(0, 3_000), min_size=1, max_size=9),

@@ -207,6 +207,7 @@ def test_the_latest_report_of_a_timestamp_is_kept_across_blocks(write, lake, mon
     assert [row["rate"] for row in rows(lake, "funding")] == [pytest.approx(0.0049), pytest.approx(0.0099)]
 
 
+@pytest.mark.slow
 def test_an_option_quote(write, lake):
     put(write(OPTIONS, OPTION), lake)
     assert rows(lake, "option_quotes") == [

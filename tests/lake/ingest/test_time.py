@@ -18,6 +18,7 @@ def ns(text, unit):
     return pl.DataFrame({"t": [text]}, schema={"t": pl.String}).select(nanoseconds(pl.col("t"), unit))["t"][0]
 
 
+@pytest.mark.slow
 @each_row(
     ("text", "expected"),
     [

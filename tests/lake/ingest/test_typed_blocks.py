@@ -146,6 +146,7 @@ def told(layout, job: Job, spool: Spool) -> object:
     return frames, facts
 
 
+@pytest.mark.slow
 @settings(max_examples=often(150, thoroughly=5_000), deadline=None)
 @given(files(), st.sampled_from([40, 150, 2**20]))
 @example(("trades with ids", f"{OWN}\n1723075200,1,1,buy\n1723075200,1,1,buy,8,\n".encode()), 2**20)
@@ -167,6 +168,7 @@ def test_a_block_read_at_once_gives_what_its_lines_give(file, block):
     assert at_once == by_line
 
 
+@pytest.mark.slow
 def test_good_blocks_are_not_split_into_texts(tmp_path):
     lines = "".join(f"{1723075200000 + number},0.5,1e-3,buy,{number}\n" for number in range(100))
     with patch.object(_decode, "split", side_effect=AssertionError("split into texts")):
@@ -195,6 +197,7 @@ ARROW = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=often(80, thoroughly=3_000), deadline=None)
 @given(st.data())
 def test_a_parquet_file_read_as_it_is_gives_what_its_texts_give(data):

@@ -57,6 +57,7 @@ def versions(lake: Lake) -> list[int]:
     return [lake.delta(name).version() for name in TABLES]
 
 
+@pytest.mark.slow
 def test_a_first_rollup_is_one_commit_per_table(lake: Lake) -> None:
     rollup(lake)
     # The table is made, its minutes are written, and the pass is noted.
@@ -70,6 +71,7 @@ def holes(lake: Lake, table: str, symbol: str, minutes: int) -> list[tuple[int, 
     return sources(lake, table, exchange="X", raw_symbol=symbol, start=START, end=end).holes
 
 
+@pytest.mark.slow
 def test_a_complete_lake_leaves_no_minute_to_a_query(lake: Lake) -> None:
     name, symbol, minutes = TABLES[1], "S01", 21
     rollup(lake)
@@ -87,6 +89,7 @@ def test_a_complete_lake_leaves_no_minute_to_a_query(lake: Lake) -> None:
     assert kept(lake)[1].filter(raw_symbol=symbol)["trades"].sum() == rows + 2
 
 
+@pytest.mark.slow
 def test_what_is_new_of_many_markets_is_one_commit_more(lake: Lake) -> None:
     rollup(lake)
     lake.writer().append(

@@ -102,6 +102,7 @@ def test_a_snapshot_timed_by_another_clock_changes_the_minutes_it_tells_of(lake:
     assert after.equals(raw)
 
 
+@pytest.mark.slow
 def test_names_that_read_alike_with_slashes_are_two_markets(lake: Lake) -> None:
     lake.writer().append("trades", trades(10, "A", "B/C"), source="one")
     lake.writer().append("trades", trades(20, "A/B", "C"), source="other")

@@ -64,6 +64,7 @@ def closes(lake: Lake, first: int, last: int) -> list[float]:
     return rows.sort("timestamp").collect()["close"].to_list()
 
 
+@pytest.mark.slow
 def test_what_was_read_is_in_memory(lake: Lake, kept: Recent[Any, Any]) -> None:
     assert closes(lake, 10, 1500) == [float(number) for number in range(11, 1501)]
     for file in Path(lake.uri("candles_of_both_1m")).rglob("*.parquet"):
@@ -114,6 +115,7 @@ def test_a_lake_that_is_made_anew_in_its_place_is_another(lake: Lake, tmp_path: 
     assert closes(other, 0, 2) == [50.0, 60.0]
 
 
+@pytest.mark.slow
 def test_a_long_window_and_many_rows_are_read_from_files(
     lake: Lake, kept: Recent[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

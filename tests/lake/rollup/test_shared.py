@@ -58,6 +58,7 @@ def stored(lake: Lake) -> dict[str, pl.DataFrame]:
     }
 
 
+@pytest.mark.slow
 def test_minutes_of_one_reading_are_those_of_each_table(lake):
     end = START + 30 * MINUTE
     asks = [Ask("X", name, START, end, Decimal(repr(size)) if size else None) for name, size in SIZES.items()]
@@ -71,6 +72,7 @@ def test_minutes_of_one_reading_are_those_of_each_table(lake):
         assert_frame_equal(got, expected, check_exact=True)
 
 
+@pytest.mark.slow
 def test_a_rollup_that_shares_stores_what_one_that_does_not_stores(lake, tmp_path, monkeypatch):
     alone = Lake(shutil.copytree(lake.path, tmp_path / "alone"))
     rollup(alone, progress=False)
@@ -95,6 +97,7 @@ def test_a_rollup_that_shares_stores_what_one_that_does_not_stores(lake, tmp_pat
         assert_frame_equal(stored(lake)[name], rows, check_exact=True)
 
 
+@pytest.mark.slow
 def test_minutes_of_another_edition_of_the_trades_are_not_stored(lake, monkeypatch):
     """Trades that another process adds after the minutes were computed must not be missing for ever."""
     monkeypatch.setattr(_build, "_WORTH_SHARING", 0)
