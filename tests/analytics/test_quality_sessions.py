@@ -294,6 +294,17 @@ def test_a_day_off_has_no_span_and_a_day_that_ends_early_expects_less() -> None:
     assert counts == [(27, 13, 13), (29, 7, 7), (2, 13, 12)]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("session", [NEW_YORK, FUTURES], ids=str)
+def test_a_day_that_begins_at_the_open_is_not_misaligned(session: Session) -> None:
+    opens = session.schedule("2024-03-04", "2024-03-16")["open"]  # the clock changes between
+    frame = pl.DataFrame({"timestamp": opens, "interval": "1d", "exchange": "X"})
+    assert quality.audit(frame, session=session).is_empty()
+    assert set(quality.audit(frame, checks="misaligned")["finding"]) == {"misaligned"}
+    odd = frame.with_columns(interval=pl.lit("1h"), timestamp=pl.col("timestamp").dt.offset_by("7m"))
+    assert set(quality.audit(odd, session=session, checks="misaligned")["finding"]) == {"misaligned"}
+
+
 def test_a_window_in_which_the_market_is_closed_expects_nothing() -> None:
     weekend = {"start": "2024-11-02", "end": "2024-11-04"}
     count = quality.completeness(_frame([600], "1h"), session=NEW_YORK, **weekend)

@@ -122,14 +122,15 @@ def test_a_second_pull_asks_only_for_what_is_new(exchange: Any, tmp_path: Path) 
 @pytest.mark.slow
 @pytest.mark.parametrize("data", [["funding", "candles"], ["trades", "open_interest"]])
 @pytest.mark.parametrize("place", range(1, 3), ids=["linear", "inverse"])
+@pytest.mark.parametrize("since", ["2d", "2024-08-08T08:00:00Z"], ids=["", "from a settlement on"])
 def test_killed_at_any_commit_a_second_pull_gives_the_lake_of_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: list[str], place: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: list[str], place: int, since: str
 ) -> None:
     """A kill before each commit in turn: also between the rows of a market and the market."""
 
     def pulled(lake: Path) -> dict[str, pl.DataFrame]:
         with apis.opened("bybit") as exchange:
-            tidytape.pull(exchange, SYMBOLS[place], data=data, lake=lake, **ALL)
+            tidytape.pull(exchange, SYMBOLS[place], data=data, lake=lake, **(ALL | {"since": since}))
         tables = {name: rows_of(lake, name, MARKETS["bybit"][place]) for name in data}
         return tables | {"markets": Lake(lake).markets()}
 

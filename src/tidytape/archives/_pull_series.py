@@ -106,9 +106,11 @@ class Series:
             pl.col("exchange") == exchange, pl.col("raw_symbol") == raw_symbol
         )
         parts: list[Span] = [self.window]
-        since: Any = market["available_since"].min()
-        if self.kind.table is RECORDED_CANDLES and since is not None:
-            # Candles from before the market's time are of a pull that was killed before it registered the market.
+        since: Any
+        since, block_size = (market[name].min() for name in ("available_since", "block_size"))
+        if self.kind.table is RECORDED_CANDLES and since is not None and block_size is not None:
+            # A pull that was killed before it registered the market left candles from before the market's time, or the
+            # market without the height of a level, which only prices show.
             parts = self._empty(self._stored(max(since, self.window[0]), self.window[1]))
         asked = self._asked()
         return [rest for part in parts for rest in without(part, [asked] if asked else [])]

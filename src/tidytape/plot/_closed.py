@@ -79,7 +79,10 @@ class Hours:
 
     def show(self, panels: Sequence[Panel]) -> None:
         """Let the time axes of panels show these hours, and the title say how many rows are at other times."""
-        outside = [f"{n:,}" + f" of {name}" * (name != "frame") for name, n in self.outside.items() if n]
+        # A picture of one frame need not name it.
+        outside = [
+            f"{n:,}" + f" of {name}" * (len(self.outside) > 1) for name, n in self.outside.items() if n
+        ]
         if outside:
             before = ", " if style.OF in panels[0].title else style.OF
             panels[0].title += f"{before}{' and '.join(outside)} outside the sessions left out"

@@ -78,7 +78,8 @@ def audit(
         the argument.
     session : Session, optional
         When the market trades: ``missing_bucket`` and ``stale`` count only intervals in which it does, as
-        `tidytape.analytics.quality.gaps` does. By default it trades all day.
+        `tidytape.analytics.quality.gaps` does, and a row of a day or longer that belongs to a session is not
+        ``misaligned``. By default it trades all day.
     checks : str or iterable of str, optional
         Findings to look for; by default all that the columns allow. Raw trades have no intervals to check. For
         liquidations ``missing_bucket`` and ``stale`` must be named, because an interval without liquidations has no

@@ -346,6 +346,10 @@ def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
     bid, ask = (
         nw.when(is_order, side == book_side.value).then(price) for book_side in (BookSide.BID, BookSide.ASK)
     )
+    # A day may start at the open, or at midnight in any zone.
+    is_of_session = (
+        nw.lit(bool(subject.clocks)) & (nw.col("__length") >= DAY) & ~nw.col("__on_clock").is_null()
+    )
     return {
         "missing_time": ~timed,
         # A row with a null in its key is no duplicate.
@@ -363,7 +367,7 @@ def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
         # A bid and an ask may have the same price, because one price block can hold orders of both sides.
         "crossed_book": timed & _any((bid > ask.min().over(book), ask < bid.max().over(book))),
         "unknown_interval": nw.col("__step") == 0,
-        "misaligned": timed & (time != nw.col("__bucket")),
+        "misaligned": timed & (time != nw.col("__bucket")) & ~is_of_session,
         # A column that is null throughout a series is not checked there.
         "unknown_value": _any(
             number.is_null() & (within(number.count(), subject.by) > 0) for number in numbers
