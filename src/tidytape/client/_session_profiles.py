@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidytape.catalogue import TPOSession
 from tidytape.errors import QueryError
-from tidytape.frames._trading import sessions_near
 from tidytape.sessions import Session
 from tidytape.times import SECOND
 
@@ -80,6 +79,8 @@ def whole_sessions(session: Session, start: int, end: int) -> tuple[int, int]:
     QueryError
         If no session opens in the window, or one opens within a minute.
     """
+    from tidytape.frames._trading import sessions_near  # loads what a client without a session does not need
+
     nearby = sessions_near(session, start * SECOND, end * SECOND)
     sessions = [times for times in nearby if start * SECOND <= times.open < end * SECOND]
     if not sessions:
