@@ -233,7 +233,10 @@ class Part(NamedTuple):
     shown: int
     """What the clock shows at its beginning."""
     opened: int
-    """What the clock shows at the open of its session; without a period of the first of those without a night."""
+    """What the clock shows at the open of its session.
+
+    A clock without a period shows no night between sessions that follow at once: then it is the open of their first.
+    """
     date: int
     """The start of the date of its session in UTC."""
 

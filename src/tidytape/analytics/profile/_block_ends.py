@@ -35,7 +35,7 @@ class BlockEnds:
         What `added` needs of a session, by working name: when it ``began``, the ``length`` of its blocks [min], and its
         ``session_end``, if the frame says it.
     trading : TradingClock or None
-        The clock of the time that blocks count; None if they count time of the world.
+        The clock that blocks count on, which stands still while the market is closed; None if they count all time.
     """
 
     context: dict[str, str | nw.Expr]

@@ -76,7 +76,7 @@ def shape(
         Height of the price rows. With it a row without levels, between the lowest and the highest, counts zero. By
         default each price is a row, and neighbouring prices of the frame are neighbours. [price]
     rows : int, 1 to 100,000, optional
-        In place of a ``row_size``: into how many rows of equal height the range of each profile is cut, as in
+        How many rows of equal height the range of each profile is cut into, instead of ``row_size``, as in
         `value_area`. Not for time blocks.
 
     Returns
@@ -256,7 +256,7 @@ def nodes(
         prices of results lie exactly on the grid. By default each price is a row, and neighbouring prices of the frame
         are neighbours. [price]
     rows : int, 1 to 100,000, optional
-        In place of a ``row_size``: into how many rows of equal height the range of each profile is cut, as in
+        How many rows of equal height the range of each profile is cut into, instead of ``row_size``, as in
         `value_area`. Not for time blocks.
 
     Returns

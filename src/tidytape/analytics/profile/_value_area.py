@@ -93,7 +93,7 @@ def value_area(
         prices of results lie exactly on the grid, so 3 steps of 0.1 are 0.3. By default each price is a row, and
         neighbouring prices of the frame are neighbours, whatever their distance. [price]
     rows : int, 1 to 100,000, optional
-        In place of a ``row_size``: into how many rows of equal height the range of each profile is cut, e.g. 24. The
+        How many rows of equal height the range of each profile is cut into, instead of ``row_size``, e.g. 24. The
         highest price belongs to the highest row. Not for time blocks, whose numbers do not add up.
 
     Returns

@@ -209,17 +209,16 @@ def completeness(
         start=first_from(bucket.min() if since is None else since),
         end=first_from((bucket + length).max() if until is None else until),
     )
-    spans = _spans(rows, None if every is None else arguments.length("every", every), clocks)
+    span_length = None if every is None else arguments.length("every", every)
+    spans = _spans(rows, span_length, clocks)
     inside = ((bucket >= nw.col("start")) & (bucket < nw.col("end"))).fill_null(value=False)
-    span = (
-        nw.lit(0, nw.Int64())
-        if every is None
-        else bucket_by(nw.col("__bucket"), arguments.length("every", every))
-    )
+    span = nw.lit(0, nw.Int64()) if span_length is None else bucket_by(nw.col("__bucket"), span_length)
     rows = rows.select(*series_columns, "__bucket", __span=span, __inside=inside.cast(nw.Int64)).unique()
     counted = rows.group_by(*series_columns, "__span").agg(present=nw.col("__inside").sum())
     counts = (
-        rows.select(*series_columns).unique().join(spans, on="__length", how="inner" if every else "left")
+        rows.select(*series_columns)
+        .unique()
+        .join(spans, on="__length", how="left" if every is None else "inner")
     )
     counts = joined(counts, counted, on=[*series_columns, "__span"], how="left").with_columns(
         nw.col("expected", "present").fill_null(0)
@@ -265,9 +264,8 @@ def _spans(rows: Rows, every: int | None, clocks: Clocks) -> Rows:
     ``__span`` is where a span starts, 0 if the window is one.
     """
     spans = rows.select("__length", "start", "end").unique()
-    if (
-        clocks
-    ):  # few rows, of a frame that was read already: SQL engines would take seconds to plan the clocks
+    if clocks:
+        # These are few rows, of a frame that was read already, and SQL engines would take seconds to plan the clocks.
         spans = nw.from_native(spans.collect("polars").to_native().lazy())
     if every is None:
         spans = spans.with_columns(__span=nw.lit(0, nw.Int64()))
